@@ -91,11 +91,10 @@ struct schema {
     const struct schema_gone *gone; /* NULL, or ends with a NULL path */
 };
 
-/* The bases of relative paths; NULL: such paths are refused. */
+/* The bases of relative paths, of a file's and of an option's, and the value of
+ * ~; NULL: such paths are refused. */
 struct schema_base {
-    const char *dir;       /* of what a file has */
-    const char *typed_dir; /* of what an option has */
-    const char *home;      /* the value of ~ */
+    const char *dir, *typed_dir, *home;
 };
 
 /* The absolute directory of a file; *ret stays NULL when file is NULL. The

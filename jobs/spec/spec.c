@@ -14,7 +14,6 @@
 #include "jobs/base/rng.h"
 #include "jobs/schema/interpolate.h"
 #include "jobs/schema/schema_doc.h"
-#include "jobs/spec/secrets_file.h"
 #include "jobs/spec/spec_check.h"
 #include "jobs/spec/spec_read.h"
 #include "jobs/text/scalar.h"
@@ -135,24 +134,6 @@ static const struct node *node_of(const struct reading *r, const char *path)
     return NULL;
 }
 
-/* The home directory is often the same on the nodes, so warn while the user can
- * react. It is no error: theirs may differ. */
-static void look_for_secrets(const struct reading *r, const char *home,
-                             struct spec_report *report)
-{
-    const struct node *list = node_of(r, "secrets");
-    if (!home || report->n_errors > 0)
-        return;
-    for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
-        struct error why = ERROR_INIT;
-        if (secret_look(n->text, home, &why) < 0)
-            diagnostics_add(
-                report, "W103", n->at, "secrets",
-                "it must exist where the job runs, or the job is held",
-                "%.230s", why.msg);
-    }
-}
-
 /* A time in the past is no error: the job starts as soon as it can, as with
  * sbatch. */
 static void look_at_begin(const struct reading *r, double now_s,
@@ -181,6 +162,15 @@ void spec_reading_look_around(const struct reading *r,
                             node_of(r, "checkpoint.dir"), report);
 }
 
+static int add_pair(struct spec_map *m, const char *key, const char *value,
+                    struct error *err)
+{
+    struct spec_pair *p = &m->pairs[m->n++];
+    p->key = strdup(key);
+    p->value = strdup(value);
+    return p->key && p->value ? 0 : error_set(err, ERR_NOMEM, "environment");
+}
+
 /* Variables that env sets itself keep their values. */
 int spec_reading_take_env(struct reading *r, const char *home,
                           struct spec_report *report, struct error *err)
@@ -189,7 +179,8 @@ int spec_reading_take_env(struct reading *r, const char *home,
     const struct spec_list *names = &r->spec.env_passthrough;
     const struct node *from = node_of(r, "env_passthrough");
     struct mark at = from ? from->at : (struct mark){.line = 0};
-    struct spec_pair *pairs = calloc(env->n + names->n + 1, sizeof(*pairs));
+    struct spec_pair *pairs =
+        calloc(env->n + names->n + SPEC_CACHES, sizeof(*pairs));
     if (!pairs)
         return error_set(err, ERR_NOMEM, "environment");
     for (size_t i = 0; i < env->n; i++)
@@ -209,16 +200,15 @@ int spec_reading_take_env(struct reading *r, const char *home,
                             "the value of the variable '%.100s' has control "
                             "characters, ${ or over 64 KiB",
                             name);
-        else {
-            struct spec_pair *p = &pairs[env->n++];
-            p->key = strdup(name);
-            p->value = strdup(value);
-            if (!p->key || !p->value)
-                return error_set(err, ERR_NOMEM, "environment");
-        }
+        else if (add_pair(env, name, value, err) < 0)
+            return -1;
     }
-    look_for_secrets(r, home, report);
-    spec_look_for_files(&r->spec, r->from, report);
+    for (int i = 0; i < SPEC_CACHES; i++) {
+        const char *name, *dir = spec_check_cache_dir(&r->spec, i, &name);
+        if (dir && !find_pair(env, name) && add_pair(env, name, dir, err) < 0)
+            return -1;
+    }
+    spec_look_for_files(&r->spec, r->from, home, report);
     return 0;
 }
 

@@ -43,6 +43,8 @@ unsigned spec_kinds(int when)
         return CV;
     case WHEN_COMMAND:
         return COMMAND;
+    case WHEN_ENV:
+        return COMMAND | LLM;
     case WHEN_LLM:
     case WHEN_LORA:
     case WHEN_QUANTIZER:
@@ -292,8 +294,8 @@ static void only_for(int when, char *out, size_t cap)
 {
     unsigned bits = spec_kinds(when);
     bool is_whole = when == WHEN_CV || when == WHEN_COMMAND ||
-                    when == WHEN_FILES || when == WHEN_TRAIN ||
-                    when == WHEN_LLM;
+                    when == WHEN_ENV || when == WHEN_FILES ||
+                    when == WHEN_TRAIN || when == WHEN_LLM;
     size_t len = 0;
     out[0] = '\0';
     if (when == WHEN_ALWAYS || when == WHEN_SWEEP)

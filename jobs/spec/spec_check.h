@@ -54,11 +54,19 @@ void spec_check_stopping(const struct check *c);
 
 /* Labels, and the names of variables in env, env_passthrough and secrets. */
 void spec_check_env(const struct check *c);
-/* Warns (W104) if the working directory or the program of a command, or a
- * model or data that training reads, is not on this machine.
- * in   from  where the keys are, by row of spec_schema */
+/* Variables that name the directory of a cache, such as HF_HOME: a job gets
+ * them without naming them. Returns the value in our environment of the i-th
+ * if it is a directory of ours and the job's kind reads it, else NULL.
+ * in   i  below SPEC_CACHES */
+enum { SPEC_CACHES = 15 };
+const char *spec_check_cache_dir(const struct job_spec *s, int i,
+                                 const char **ret_name);
+/* Warns if the working directory or the program of a command, or a model or
+ * data that training reads (W104), or the file of a secret (W103), is not on
+ * this machine. in   from  where the keys are, by row of spec_schema home where
+ * secrets are; NULL: nobody looks for them */
 void spec_look_for_files(const struct job_spec *s,
-                         const struct schema_from *from,
+                         const struct schema_from *from, const char *home,
                          struct spec_report *report);
 /* Reports (E015) a directory on this machine that is another job's.
  * in   out, ckpt  where the keys are; NULL: not given */

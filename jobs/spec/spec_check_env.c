@@ -5,8 +5,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/spec/secrets_file.h"
 #include "jobs/text/text.h"
@@ -117,10 +119,23 @@ static void refuse_secret(const struct check *c, const char *name,
                         text_quote(q, sizeof(q), name), what);
 }
 
+/* Training is mgpu's own: of what a variable could say, it has keys. */
+static bool is_of_training(const struct check *c, const struct node *n)
+{
+    char q[TEXT_QUOTE_CAP];
+    if (c->s->kind != SPEC_LLM || strcmp(n->key, "XDG_CACHE_HOME") == 0)
+        return true;
+    diagnostics_add(c->report, "E019", n->key_at, "env",
+                    "XDG_CACHE_HOME, where tokenised rows are kept",
+                    "a job of kind llm does not read the variable '%s'",
+                    text_quote(q, sizeof(q), n->key));
+    return false;
+}
+
 static void check_env(const struct check *c)
 {
     for (const struct node *n = first_of(c, "env"); n; n = n->next)
-        if (check_variable(c, n->key, n->key_at, "env"))
+        if (check_variable(c, n->key, n->key_at, "env") && is_of_training(c, n))
             refuse_secret(c, n->key, n->key_at, "env", "files get copied");
     for (const struct node *n = first_of(c, "env_passthrough"); n; n = n->next)
         if (check_variable(c, n->text, n->at, "env_passthrough"))
@@ -181,6 +196,41 @@ void spec_check_env(const struct check *c)
     check_secrets(c);
 }
 
+/* ---- directories of caches ------------------------------------------------
+ */
+static const char *const caches[] = {
+    "XDG_CACHE_HOME",   "HF_HOME",
+    "HF_HUB_CACHE",     "HF_DATASETS_CACHE",
+    "TORCH_HOME",       "TORCH_EXTENSIONS_DIR",
+    "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
+    "CUDA_CACHE_PATH",  "NUMBA_CACHE_DIR",
+    "MPLCONFIGDIR",     "KERAS_HOME",
+    "PIP_CACHE_DIR",    "UV_CACHE_DIR",
+    "WANDB_CACHE_DIR",
+};
+_Static_assert(sizeof(caches) / sizeof(caches[0]) == SPEC_CACHES,
+               "spec_check.h has their number");
+
+static bool is_own_dir(const char *path)
+{
+    struct stat st;
+    return path[0] == '/' && schema_can_say(path) && stat(path, &st) == 0 &&
+           S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+const char *spec_check_cache_dir(const struct job_spec *s, int i,
+                                 const char **ret_name)
+{
+    const char *name = caches[i], *dir = getenv(name);
+    *ret_name = name;
+    if (s->kind == SPEC_CV || (s->kind == SPEC_LLM && i > 0))
+        return NULL;
+    for (size_t j = 0; j < s->secrets.n; j++)
+        if (strcmp(s->secrets.items[j], name) == 0)
+            return NULL;
+    return dir && is_own_dir(dir) ? dir : NULL;
+}
+
 /* ---- files ---------------------------------------------------------------
  */
 static bool is_missing(const char *path)
@@ -196,6 +246,24 @@ static const struct node *node_at(const struct schema_from *from,
 {
     const struct schema_key *k = schema_find(&spec_schema, path);
     return k ? from[k - spec_schema.keys].node : NULL;
+}
+
+/* The home directory is often the same on the nodes, so warn while the user can
+ * react. It is no error: theirs may differ. */
+static void look_for_secrets(const struct schema_from *from, const char *home,
+                             struct spec_report *report)
+{
+    const struct node *list = node_at(from, "secrets");
+    if (!home || report->n_errors > 0)
+        return;
+    for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+        struct error why = ERROR_INIT;
+        if (secret_look(n->text, home, &why) < 0)
+            diagnostics_add(
+                report, "W103", n->at, "secrets",
+                "it must exist where the job runs, or the job is held",
+                "%.230s", why.msg);
+    }
 }
 
 /* A program without a slash is looked for in PATH where the job runs. */
@@ -251,9 +319,10 @@ static void look_for_data(const struct job_spec *s,
 /* The nodes often have the same files, so warn while the user can react. It is
  * no error: theirs may differ, and what a job waits for may make them. */
 void spec_look_for_files(const struct job_spec *s,
-                         const struct schema_from *from,
+                         const struct schema_from *from, const char *home,
                          struct spec_report *report)
 {
+    look_for_secrets(from, home, report);
     if (report->n_errors > 0)
         return;
     if (s->kind == SPEC_COMMAND)

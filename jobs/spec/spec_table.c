@@ -404,7 +404,7 @@ static const struct schema_key keys[] = {
      .doc = "what else to do about an end, as in 'exit:75 retry'"},
 
     {"env", KEY_MAP, AT(env), .fill = FILL_START, .code = "E014",
-     .when = WHEN_COMMAND, .hidden = true,
+     .when = WHEN_ENV, .hidden = true,
      .doc = "variables of the command's environment"},
     {"env_passthrough", KEY_LIST, AT(env_passthrough), .code = "E014",
      .when = WHEN_COMMAND,

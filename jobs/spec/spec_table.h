@@ -10,6 +10,7 @@ enum spec_when {
     WHEN_ALWAYS,
     WHEN_CV,
     WHEN_COMMAND,
+    WHEN_ENV,       /* a command, or kind llm */
     WHEN_FILES,     /* a cv job whose dataset has a path */
     WHEN_FOLDER,    /* one whose images are separate files */
     WHEN_TRAIN,     /* cv and llm; so are those of an optimizer or schedule */

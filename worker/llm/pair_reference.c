@@ -138,7 +138,7 @@ static int find_or_compute(const struct work *w, int32_t batch,
     if (name_of(w, name, err) < 0)
         return -1;
     if (c->rank == 0)
-        dir = token_cache_dir();
+        dir = token_cache_dir(&w->env->spec->env);
     int64_t is_found = c->rank == 0 && found(w, dir, name);
     int rc = comm_broadcast_now(c, &is_found, sizeof(is_found), 0,
                                 w->env->deadline_s, err);

@@ -33,7 +33,7 @@ int keep_tokens(const struct keep_conf *keep, const struct token_conf *tokens,
     struct keep_conf k = *keep;
     struct token_data d = {.n = 0};
     int rc = keep->beside ? make_beside(tokens->text, err) : 0;
-    char *dir = token_cache_dir();
+    char *dir = token_cache_dir(&keep->spec->env);
     const struct token_cache_conf conf = {
         .tokens = tokens,
         .tokenizer_path = token_cache_tokenizer(keep->spec, tokens->text),

@@ -305,23 +305,32 @@ static void test_no_room(void)
 
 static void test_dir(void)
 {
-    char cache[100], want[120];
+    char cache[100], job[110], want[120];
+    const struct spec_map none = {.n = 0};
+    char other[] = "A", nowhere[] = "/nowhere", name[] = "XDG_CACHE_HOME";
+    struct spec_pair pairs[] = {{other, nowhere}, {name, job}};
+    const struct spec_map env = {.pairs = pairs, .n = 2};
     struct stat st;
     (void)snprintf(cache, sizeof(cache), "%s/xdg", dir);
     (void)snprintf(want, sizeof(want), "%s/mgpu", cache);
     (void)setenv("XDG_CACHE_HOME", cache, 1);
-    char *got = token_cache_dir();
+    char *got = token_cache_dir(&none);
     is_str(got != NULL ? got : "", want, "$XDG_CACHE_HOME/mgpu");
     ok(stat(want, &st) == 0 && S_ISDIR(st.st_mode), "is made");
     free(got);
+    (void)snprintf(job, sizeof(job), "%s/job", dir);
+    (void)snprintf(want, sizeof(want), "%s/mgpu", job);
+    got = token_cache_dir(&env);
+    is_str(got != NULL ? got : "", want, "the job's own comes first");
+    free(got);
     (void)unsetenv("XDG_CACHE_HOME");
     (void)setenv("HOME", cache, 1);
-    got = token_cache_dir();
+    got = token_cache_dir(&none);
     (void)snprintf(want, sizeof(want), "%s/.cache/mgpu", cache);
     is_str(got != NULL ? got : "", want, "$HOME/.cache/mgpu");
     free(got);
     (void)unsetenv("HOME");
-    got = token_cache_dir();
+    got = token_cache_dir(&none);
     ok(got == NULL, "neither: none");
     free(got);
 }

@@ -55,8 +55,9 @@ int token_cache_open(const struct token_cache_conf *conf,
 char *token_cache_beside(const struct data_files *files);
 
 /* $XDG_CACHE_HOME/mgpu, or $HOME/.cache/mgpu, which is made; the caller frees
- * it. NULL: there is none. */
-char *token_cache_dir(void);
+ * it. NULL: there is none.
+ * in   env  the job's variables, which come before ours */
+char *token_cache_dir(const struct spec_map *env);
 
 /* The name that the rows have in the directory, without its ending.
  * err  ERR_NOTFOUND, ERR_IO, ERR_NOMEM, ERR_EXTERN libcrypto refused */

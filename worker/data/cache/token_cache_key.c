@@ -147,9 +147,12 @@ char *token_cache_beside(const struct data_files *files)
                : dir;
 }
 
-char *token_cache_dir(void)
+char *token_cache_dir(const struct spec_map *env)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    for (size_t i = 0; i < env->n; i++)
+        if (strcmp(env->pairs[i].key, "XDG_CACHE_HOME") == 0)
+            xdg = env->pairs[i].value;
     char *dir = NULL;
     int rc = -1;
     if (xdg != NULL && xdg[0] == '/')

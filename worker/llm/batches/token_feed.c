@@ -85,7 +85,7 @@ static int32_t threads_of(const struct comm *c)
 static int open_rows(struct token_feed *f, const struct batch_env *env,
                      const struct token_conf *tokens, struct error *err)
 {
-    char *dir = token_cache_dir();
+    char *dir = token_cache_dir(&env->spec->env);
     const struct token_cache_conf conf = {
         .tokens = tokens,
         .tokenizer_path = token_cache_tokenizer(env->spec, f->text),

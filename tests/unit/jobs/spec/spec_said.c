@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/spec/spec_check.h"
 #include "jobs/spec/spec_table.h"
 #include "tests/tap.h"
 
@@ -31,6 +32,17 @@ static const char said[] =
 
 static struct spec_report report;
 static struct error err;
+
+/* What this test was started with must not change what it sees. */
+static void forget_caches(void)
+{
+    const struct job_spec s = {.kind = SPEC_COMMAND};
+    for (int i = 0; i < SPEC_CACHES; i++) {
+        const char *name;
+        (void)spec_check_cache_dir(&s, i, &name);
+        (void)unsetenv(name);
+    }
+}
 
 static int expand(const char *text, const struct spec_options *opt,
                   struct spec_jobs *ret)
@@ -177,11 +189,65 @@ static void test_typed_paths(void)
     free(dir);
 }
 
+/* Reads the environment of a job of kind command or llm. */
+static void check_caches(const char *text, const char *want, const char *name)
+{
+    struct spec_jobs jobs = {.n = 0};
+    char got[400] = "";
+
+    if (expand(text, &here, &jobs) < 0)
+        tap_diag("%s", err.msg);
+    for (size_t i = 0; jobs.n > 0 && i < jobs.tasks[0].spec.env.n; i++) {
+        const struct spec_pair *p = &jobs.tasks[0].spec.env.pairs[i];
+        size_t len = strlen(got);
+        (void)snprintf(got + len, sizeof(got) - len, "%s=%s ", p->key,
+                       p->value);
+    }
+    is_str(got, want, name);
+    spec_jobs_clear(&jobs);
+}
+
+/* Directories of caches that are ours reach the job. */
+static void test_caches(void)
+{
+#define COMMAND "version: 1\nkind: command\ncommand: [a]\nworkdir: /\n"
+#define LLM                                         \
+    "version: 1\nkind: llm\nmethod: lora\ntrain:\n" \
+    "  checkpointer: {checkpoint_dir: /m}\n"        \
+    "  dataset: {path: /d, template: chat}\n"
+    char dir[] = "/tmp/mgpu-spec-XXXXXX", none[64], one[100], two[200];
+
+    ok(mkdtemp(dir) != NULL, "a directory");
+    (void)snprintf(none, sizeof(none), "%s/none", dir);
+    (void)snprintf(one, sizeof(one), "XDG_CACHE_HOME=%s ", dir);
+    (void)snprintf(two, sizeof(two), "%sHF_HOME=%s ", one, dir);
+    (void)setenv("XDG_CACHE_HOME", dir, 1);
+    (void)setenv("HF_HOME", dir, 1);
+    check_caches(COMMAND, two, "a program gets both");
+    check_caches(LLM, one, "tokenised rows use one");
+    check_caches(COMMAND "env: {HF_HOME: /x, XDG_CACHE_HOME: /z}\n",
+                 "HF_HOME=/x XDG_CACHE_HOME=/z ",
+                 "the specification's comes first");
+    check_caches(COMMAND "env: {XDG_CACHE_HOME: /y}\nsecrets: [HF_HOME]\n",
+                 "XDG_CACHE_HOME=/y ", "so does a secret");
+    (void)setenv("XDG_CACHE_HOME", none, 1);
+    (void)setenv("HF_HOME", "/", 1);
+    check_caches(LLM, "", "a directory that is not there");
+    check_caches(COMMAND, geteuid() == 0 ? "HF_HOME=/ " : "",
+                 "one of root, which may be us");
+    (void)unsetenv("XDG_CACHE_HOME");
+    (void)unsetenv("HF_HOME");
+    (void)rmdir(dir);
+    diagnostics_clear(&report);
+}
+
 int main(void)
 {
+    forget_caches();
     (void)setenv("SAID_TEST", "from here", 1);
     test_text();
     test_typed_paths();
+    test_caches();
     test_older_daemon();
     diagnostics_clear(&report);
     return tap_done();
