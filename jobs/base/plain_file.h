@@ -2,7 +2,8 @@
  * that opens a file that somebody else may have put there.
  *
  * A FIFO would block its reader, /dev/zero never ends, and to open a device may
- * do something. All of them are refused by name, at once. */
+ * do something. All of them are refused by name, at once. So is a pointer of
+ * git-lfs, which each reader would call a damaged file. */
 #ifndef MGPU_BASE_PLAIN_FILE_H
 #define MGPU_BASE_PLAIN_FILE_H
 
@@ -16,7 +17,8 @@ extern "C" {
 
 /* in   flags  0, or O_NOFOLLOW: the last part of the path is no symbolic link
  * out  ret    of the file; NULL is fine
- * err  ERR_INVAL "'path' is not a regular file"; else as open(2)
+ * err  ERR_INVAL "'path' is not a regular file", or a pointer of git-lfs; else
+ *      as open(2)
  * Returns a descriptor, which is not inherited. */
 int plain_file_open(const char *path, int flags, struct stat *ret,
                     struct error *err) MUST_CHECK;

@@ -99,6 +99,19 @@ static void test_file(void)
     ok(ftruncate(fd, 3) == 0 && buf_read_own_file(&b, path, 3, &err) == 0 &&
            b.len == 3,
        "one's own file");
+    static const char lfs[] = "version https://git-lfs.github.com/spec/v1\n"
+                              "oid sha256:4cac19622fc3ada9\nsize 132735\n";
+    struct buf pointer = BUF_INIT;
+    ok(ftruncate(fd, 0) == 0 &&
+           pwrite(fd, lfs, sizeof(lfs) - 1, 0) == (ssize_t)sizeof(lfs) - 1 &&
+           buf_read_file(&pointer, path, 4000, &err) < 0 &&
+           err.code == ERR_INVAL && strstr(err.msg, "git lfs pull") != NULL,
+       "a pointer of git-lfs: %s", err.msg);
+    ok(pwrite(fd, "V", 1, 0) == 1 &&
+           buf_read_file(&pointer, path, 4000, &err) == 0 &&
+           pointer.len == sizeof(lfs) - 1,
+       "what only looks like one");
+    buf_clear(&pointer);
     ok(fchmod(fd, 0620) == 0 && buf_read_own_file(&b, path, 3, &err) < 0 &&
            err.code == ERR_DENIED && b.len == 3,
        "to which a group may write: %s", err.msg);
