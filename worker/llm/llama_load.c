@@ -36,6 +36,26 @@ static uint64_t mix(uint64_t h, const void *data, size_t bytes)
     return h ^ h >> 32;
 }
 
+/* A weight that is no number makes every loss one, without a word of where. */
+static int check_finite(const struct st_tensor *from, int64_t first,
+                        int64_t count, enum dtype dt, const void *piece,
+                        struct error *err)
+{
+    double is;
+    const int64_t at = hf_not_finite(dt, piece, count);
+    if (at < 0)
+        return 0;
+    hf_copy(from, first + at, 1, DT_F64, &is);
+    if (isfinite(is))
+        return error_set(err, ERR_INVAL,
+                         "%s: value %lld is %g, which %s does not hold: set "
+                         "train.precision: bf16 or fp32",
+                         from->name, (long long)(first + at), is,
+                         dtype_name(dt));
+    return error_set(err, ERR_INVAL, "%s: value %lld is %s", from->name,
+                     (long long)(first + at), isnan(is) ? "NaN" : "infinite");
+}
+
 /* Loads a tensor of a file, in the model's type.
  * in    at      its place among the weights, if `to` is NULL: of sharded
  *               weights this rank keeps its part
@@ -52,6 +72,8 @@ static int load_tensor(struct llama *m, const struct st_tensor *from, int64_t n,
         hf_copy(from, first, count, dt, piece);
         safetensors_forget(from, (size_t)first * from_bytes,
                            (size_t)count * from_bytes);
+        if (check_finite(from, first, count, dt, piece, err) < 0)
+            return -1;
         *digest = mix(*digest, piece, bytes);
         if (to == NULL) {
             if (llama_put_weights(m, at + first, count, piece, err) < 0)

@@ -460,9 +460,32 @@ static void test_copy(void)
     }
 }
 
+/* Each place of the first of two values that are none, across blocks. */
+static void test_not_finite(void)
+{
+    enum { N = 600 };
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    static unsigned char data[N * 8];
+    for (int b = 0; b < DT_N; b++) {
+        int wrong = 0;
+        for (int i = 0; i < N; i++)
+            dtype_set((enum dtype)b, data, i, i % 2 ? -65504 : 6e-8);
+        is_int(hf_not_finite((enum dtype)b, data, N), -1, "all are numbers");
+        for (int i = 0; i < N; i++) {
+            const double v = dtype_get((enum dtype)b, data, i);
+            const int64_t want = i < N - 1 ? i : -1;
+            dtype_set((enum dtype)b, data, i, bad[i % 3]);
+            wrong += hf_not_finite((enum dtype)b, data, N - 1) != want;
+            dtype_set((enum dtype)b, data, i, v);
+        }
+        is_int(wrong, 0, dtype_name((enum dtype)b));
+    }
+}
+
 int main(void)
 {
     struct model_dir d;
+    test_not_finite();
     model_dir_init(&d);
     test_open(&d);
     test_nothing(&d);

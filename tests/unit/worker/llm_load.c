@@ -1,5 +1,7 @@
 /* llm_load.c - a model is loaded piece by piece, with no second copy of it in
- * memory. */
+ * memory; a weight that is no number is named. */
+#include <math.h>
+
 #include "tests/unit/worker/llm_drawn.h"
 #include "worker/process/host_memory.h"
 
@@ -49,6 +51,30 @@ static int64_t write_model(const char *dir)
     return all;
 }
 
+/* One value of the last norm, which ends the file, is none. */
+static void test_not_finite(struct llm_rig *g, const char *dir)
+{
+    static const struct {
+        float value;
+        const char *said;
+    } t[] = {{NAN, "value 511 is NaN"}, {-INFINITY, "value 511 is infinite"}};
+    char path[200];
+    struct error err = ERROR_INIT;
+    (void)snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    FILE *f = fopen(path, "r+");
+    for (int i = 0; i < 2 && f != NULL; i++) {
+        if (fseek(f, -4, SEEK_END) != 0 || fwrite(&t[i].value, 4, 1, f) != 1 ||
+            fflush(f) != 0)
+            break;
+        ok(model_init(g->m, 1, &err) < 0 && err.code == ERR_INVAL &&
+               strstr(err.msg, t[i].said) != NULL &&
+               strstr(err.msg, "checkpoint_dir") != NULL,
+           "%s", err.msg);
+    }
+    if (f != NULL)
+        (void)fclose(f);
+}
+
 int main(void)
 {
     struct llm_rig g;
@@ -74,6 +100,7 @@ int main(void)
     ok(used.highest - used.bytes < bytes / 2,
        "%.1f more while they were loaded: pieces, and not the file",
        (double)(used.highest - used.bytes) / mib);
+    test_not_finite(&g, dir);
     llm_rig_close(&g);
     llm_remove_model(dir);
     return tap_done();

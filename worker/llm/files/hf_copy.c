@@ -4,6 +4,7 @@
  * at a time: loops over one type are vectorized. Where one side is double they
  * go through doubles, and are rounded once. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/exec/half.h"
@@ -87,6 +88,44 @@ void hf_copy(const struct st_tensor *t, int64_t first, int64_t count,
         load(is, from + i * size, n, block);
         store(dt, block, n, (char *)to + i * out);
     }
+}
+
+/* All bits of the exponent are set. */
+#define ANY_NOT_FINITE(type, mask)                                  \
+    do {                                                            \
+        type v;                                                     \
+        for (int64_t i = 0; i < n; i++) {                           \
+            memcpy(&v, values + i * (int64_t)sizeof(v), sizeof(v)); \
+            any |= (v & (mask)) == (mask);                          \
+        }                                                           \
+    } while (0)
+
+static bool has_not_finite(enum dtype dt, const char *values, int64_t n)
+{
+    int any = 0;
+    if (dt == DT_F64)
+        ANY_NOT_FINITE(uint64_t, UINT64_C(0x7ff) << 52);
+    else if (dt == DT_F32)
+        ANY_NOT_FINITE(uint32_t, UINT32_C(0xff) << 23);
+    else if (dt == DT_F16)
+        ANY_NOT_FINITE(uint16_t, 0x7c00);
+    else
+        ANY_NOT_FINITE(uint16_t, 0x7f80);
+    return any != 0;
+}
+
+int64_t hf_not_finite(enum dtype dt, const void *values, int64_t n)
+{
+    const int64_t size = (int64_t)dtype_bytes(dt);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        if (!has_not_finite(dt, (const char *)values + i * size, count))
+            continue;
+        while (isfinite(dtype_get(dt, values, i)))
+            i++;
+        return i;
+    }
+    return -1;
 }
 
 bool hf_is_copy(const struct st_tensor *copy, const struct st_tensor *of)

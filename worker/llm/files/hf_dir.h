@@ -64,6 +64,9 @@ enum dtype hf_dtype(enum st_type type);
 void hf_copy(const struct st_tensor *t, int64_t first, int64_t count,
              enum dtype dt, void *to);
 
+/* The place of the first value of n that is NaN or infinite; -1: none is. */
+int64_t hf_not_finite(enum dtype dt, const void *values, int64_t n);
+
 /* Both have the same shape, and the values of `of`, rounded to the type of
  * `copy`, are those of `copy`. Both hold floating point numbers, or they are
  * different. */
