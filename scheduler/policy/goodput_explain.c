@@ -8,11 +8,25 @@
 
 #include "scheduler/policy/goodput_plan.h"
 
-static struct policy_rate rate_of(const struct gp_job *j, int32_t i)
+static struct policy_rate rate_of(const struct gp_size *size)
 {
     static const struct policy_rate none = {.per_s = NAN, .hoped_per_s = NAN};
 
-    return j->sizes[i].rate ? *j->sizes[i].rate : none;
+    return size->rate ? *size->rate : none;
+}
+
+/* Of the speed-up over the smallest size that the job accepts. */
+static double efficiency(const struct gp_job *j, const struct gp_size *size)
+{
+    const struct gp_size *first = j->n_late > 0 ? j->late : j->sizes;
+
+    return rate_of(size).per_s / rate_of(first).per_s * first->gpus /
+           size->gpus;
+}
+
+static int32_t largest_late(const struct gp_job *j)
+{
+    return j->late[j->n_late - 1].gpus;
 }
 
 /* Value of each GPU that size `to` has more than size `from`; from -1: none. */
@@ -44,16 +58,32 @@ static struct goodput_row row_of(const struct gp_job *j, int32_t i)
     struct goodput_row row = {.job = j->job->id,
                               .nodes = j->sizes[i].nodes,
                               .per_node = j->sizes[i].per_node,
-                              .rate = rate_of(j, i),
+                              .rate = rate_of(&j->sizes[i]),
                               .value = j->weight * j->sizes[i].value,
                               .gain = gain(j, i - 1, i),
                               .is_now = i == j->now,
                               .turn_s = NAN,
                               .idle_turn_s = NAN};
 
-    row.efficiency = row.rate.per_s / rate_of(j, 0).per_s * j->sizes[0].gpus /
-                     j->sizes[i].gpus;
+    row.efficiency = efficiency(j, &j->sizes[i]);
+    row.is_late = j->n_late > 0 && j->sizes[i].gpus <= largest_late(j);
     return row;
+}
+
+/* The row of a size that is left out. */
+static struct goodput_row late_row(const struct gp_job *j,
+                                   const struct gp_size *size)
+{
+    return (struct goodput_row){.job = j->job->id,
+                                .nodes = size->nodes,
+                                .per_node = size->per_node,
+                                .rate = *size->rate,
+                                .efficiency = efficiency(j, size),
+                                .value = NAN,
+                                .gain = NAN,
+                                .is_late = true,
+                                .turn_s = NAN,
+                                .idle_turn_s = NAN};
 }
 
 /* ---- the plan, and that of jobs with resizes left --------------------------
@@ -142,12 +172,25 @@ struct teller {
     double price;
 };
 
+/* Those of fewer GPUs than `below` that are left out. in io_k  how many of
+ * `late` were seen before */
+static void tell_late(struct teller *t, const struct gp_job *j, int32_t below,
+                      int32_t *io_k)
+{
+    for (; *io_k < j->n_late && j->late[*io_k].gpus < below; ++*io_k) {
+        struct goodput_row row = late_row(j, &j->late[*io_k]);
+        if (j->late[*io_k].gpus != j->job->gpus)
+            t->each(t->arg, &row);
+    }
+}
+
 static void tell(struct teller *t, const struct gp_job *j)
 {
-    int32_t next = next_of(j);
+    int32_t next = next_of(j), n_late = 0;
 
     for (int32_t i = 0; i < j->n; i++) {
         struct goodput_row row = row_of(j, i);
+        tell_late(t, j, j->sizes[i].gpus, &n_late);
         row.is_chosen = i == j->chosen;
         row.is_next = i == next;
         t->each(t->arg, &row);
@@ -168,9 +211,11 @@ static void tell_refused(struct teller *t, const struct policy_view *v,
 {
     const struct policy_job_goodput *own = &v->jobs[then->order].goodput;
     double zero_s = v->wall_s - v->now_s;
+    int32_t n_late = 0;
 
     for (int32_t i = 0; i < then->n; i++) {
         struct goodput_row row = row_of(then, i);
+        tell_late(t, then, then->sizes[i].gpus, &n_late);
         row.is_chosen = i == then->now;
         row.is_refused = i == then->chosen;
         row.turn_s = zero_s + own->growable_s;

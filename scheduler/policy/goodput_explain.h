@@ -15,6 +15,9 @@ struct goodput_row {
                     first size, for each of its GPUs */
     bool is_now, is_chosen;
     bool is_next; /* the best size above the chosen one */
+    bool is_late; /* the job would not end within its time limit, as it would
+                     on a larger size: only chosen if it is the present one.
+                     Any other has no value and no gain: NAN */
     /* It would be chosen, but the job has no resize of the hour left. The job
      * may grow in its turn, and onto idle GPUs, from then on; seconds since
      * 1970 */

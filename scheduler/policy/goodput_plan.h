@@ -2,9 +2,10 @@
  *
  * goodput_value.c lists the jobs that get or change GPUs, with their weights,
  * for which goodput_groups.c counts the jobs of a user that came together;
- * goodput_sizes.c has the sizes of each, with their values; goodput_hull.c
- * chooses the sizes; goodput_place.c finds out what fits on the nodes, and
- * when; goodput.c makes the decisions.
+ * goodput_sizes.c has the sizes of each, with their values, and
+ * goodput_in_time.c leaves out those that are too small for its time limit;
+ * goodput_hull.c chooses the sizes; goodput_place.c finds out what fits on the
+ * nodes, and when; goodput.c makes the decisions.
  */
 #ifndef MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
 #define MGPU_SCHEDULER_POLICY_GOODPUT_PLAN_H
@@ -48,6 +49,10 @@ struct gp_job {
     double left_one_s, weight;
     struct gp_size *sizes; /* borrowed; [-1..n), by GPUs; [-1] is no GPU */
     int32_t n;
+    /* Borrowed; [n_late], smaller sizes on which it would not end in time. Its
+     * present one may be among them: that is also in `sizes`. */
+    const struct gp_size *late;
+    int32_t n_late;
     bool is_shared;     /* these are the sizes of a ladder */
     int32_t now;        /* its present size; -1: it has no GPUs */
     int32_t chosen;     /* -1: it waits, or is told to */

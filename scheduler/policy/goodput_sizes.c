@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "jobs/spec/gpu_sizes.h"
+#include "scheduler/policy/goodput_in_time.h"
 #include "scheduler/policy/goodput_plan.h"
 
 static const double RHO_MIN = 0.02;
@@ -231,12 +232,10 @@ bool gp_sizes_list(struct gp *g, struct gp_job *j)
  * lately and the hysteresis, over the time that is left, or the horizon. */
 static double loss(const struct gp *g, const struct gp_job *j, double left_s)
 {
-    const struct policy_job *job = j->job;
-    double cost_s = isnan(job->cost_s) ? POLICY_COST_S : job->cost_s;
     double most_s =
         isfinite(left_s) ? fmin(left_s, g->conf.horizon_s) : g->conf.horizon_s;
 
-    return (cost_s + g->conf.hysteresis_s) / most_s;
+    return (gp_cost_s(j->job) + g->conf.hysteresis_s) / most_s;
 }
 
 /* What is left of the value of a change after its cost. */

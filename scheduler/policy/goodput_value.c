@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/policy/goodput_in_time.h"
 #include "scheduler/policy/goodput_plan.h"
 
 /* ---- who takes part -------------------------------------------------------
@@ -264,6 +265,15 @@ static bool list_one(struct gp *g, struct gp_job *j)
     return true;
 }
 
+static bool list_sizes(struct gp *g, struct gp_job *j)
+{
+    bool any = gp_sizes_list(g, j);
+
+    if (any)
+        gp_in_time(g, j);
+    return any;
+}
+
 static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
                        struct gp_job *ret)
 {
@@ -271,11 +281,11 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
 
     *ret = (struct gp_job){.job = job, .order = i, .chosen = -1};
     if (job->state != JOB_QUEUED)
-        return may_change(g, v, job) && gp_sizes_list(g, ret);
+        return may_change(g, v, job) && list_sizes(g, ret);
     ret->is_forced = job->to_gpus > 0 || job->has_reservation;
     if (!ret->is_forced && v->now_s < job->goodput.startable_s)
         return false;
-    if (!ret->is_forced && job->goodput.curve && gp_sizes_list(g, ret))
+    if (!ret->is_forced && job->goodput.curve && list_sizes(g, ret))
         return true;
     if (!list_one(g, ret))
         return false;
@@ -286,12 +296,12 @@ static bool takes_part(struct gp *g, const struct policy_view *v, size_t i,
 static int allocate(struct gp *g, const struct policy_view *v,
                     struct error *err)
 {
-    /* A job adds a ladder at most, and sizes of its own. What is not used is
-     * not touched. */
+    /* A job adds a ladder at most, and sizes of its own, twice if some are left
+     * out. What is not used is not touched. */
     g->cap_sizes = 2 * v->n_jobs + 1;
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->jobs[i].goodput.curve)
-            g->cap_sizes += 2 * (v->jobs[i].goodput.curve->n_rates + 1);
+            g->cap_sizes += 3 * (v->jobs[i].goodput.curve->n_rates + 1);
     g->jobs = malloc((v->n_jobs + 1) * sizeof(*g->jobs));
     g->sizes = malloc(g->cap_sizes * sizeof(*g->sizes));
     g->ladders = calloc(GP_LADDERS, sizeof(*g->ladders));

@@ -58,7 +58,7 @@ json_t *size_table_json(const struct size_table *t, uint64_t job)
             list,
             json_pack(
                 "{s:I, s:i, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:b, s:b, "
-                "s:b, s:o, s:o}",
+                "s:b, s:b, s:o, s:o}",
                 "id", (json_int_t)r->job, "gpus", r->nodes * r->per_node,
                 "nodes", r->nodes, "rate", ctld_num(r->rate.per_s),
                 "efficiency", ctld_num(r->efficiency), "basis",
@@ -67,8 +67,8 @@ json_t *size_table_json(const struct size_table *t, uint64_t job)
                 "iterations", (json_int_t)r->rate.n, "value",
                 ctld_num(r->value), "gain", ctld_num(r->gain), "is_now",
                 r->is_now, "is_chosen", r->is_chosen, "is_next", r->is_next,
-                "turn", ctld_time(r->is_refused ? r->turn_s : (double)NAN),
-                "idle_turn",
+                "is_late", r->is_late, "turn",
+                ctld_time(r->is_refused ? r->turn_s : (double)NAN), "idle_turn",
                 ctld_time(r->is_refused ? r->idle_turn_s : (double)NAN)));
     }
     return list;
@@ -81,18 +81,30 @@ static int32_t gpus_of(const struct goodput_row *r)
     return r->nodes * r->per_node;
 }
 
-/* Of the sizes of a job: the chosen one, the next best, the first, and the one
- * that its resizes of the hour keep it from. */
+/* Too small for the job's time limit, and left out by that. */
+static bool is_out(const struct goodput_row *r)
+{
+    return r->is_late && !r->is_now;
+}
+
+/* Of the sizes of a job: the chosen one, the next best, the first, the one that
+ * its resizes of the hour keep it from, and the first that its time limit is
+ * long enough for, if that leaves sizes out. */
 struct picked {
-    const struct goodput_row *first, *chosen, *next, *refused;
+    const struct goodput_row *first, *chosen, *next, *refused, *in_time;
 };
 static struct picked pick(const struct size_table *t, uint64_t job)
 {
     struct picked p = {.first = NULL};
+    bool any_late = false;
 
     for (size_t i = 0; i < t->n; i++) {
         const struct goodput_row *r = &t->rows[i];
         if (r->job != job)
+            continue;
+        any_late = any_late || r->is_late;
+        p.in_time = any_late && !r->is_late && !p.in_time ? r : p.in_time;
+        if (is_out(r))
             continue;
         p.first = p.first ? p.first : r;
         p.chosen = r->is_chosen ? r : p.chosen;
@@ -107,12 +119,15 @@ static struct picked pick(const struct size_table *t, uint64_t job)
 static const struct goodput_row *rival(const struct size_table *t, uint64_t job,
                                        double *ret_share)
 {
-    const struct goodput_row *best = NULL;
+    const struct goodput_row *best = NULL, *last = NULL;
 
     for (size_t i = 0; i < t->n; i++) {
         const struct goodput_row *r = &t->rows[i];
-        bool is_first = i == 0 || r[-1].job != r->job;
-        double share = is_first ? 1 : r->rate.per_s / r[-1].rate.per_s - 1;
+        if (is_out(r))
+            continue;
+        bool is_first = !last || last->job != r->job;
+        double share = is_first ? 1 : r->rate.per_s / last->rate.per_s - 1;
+        last = r;
         if (r->job == job || !r->is_chosen || !isfinite(share) ||
             (best && share <= *ret_share))
             continue;
@@ -182,6 +197,28 @@ static int say_refused(const struct picked *p, struct buf *out,
                : say_basis(p->refused, ", ", out, err);
 }
 
+static int say_all(const struct size_table *t, const struct picked *p,
+                   struct buf *out, struct error *err)
+{
+    if (p->chosen && p->refused)
+        return say_refused(p, out, err);
+    if (p->chosen && p->next)
+        return say_chosen(t, p, out, err);
+    if (p->chosen) {
+        if (buf_addf(out, err, "%" PRId32 " GPU%s, the most that pays for it",
+                     gpus_of(p->chosen),
+                     gpus_of(p->chosen) == 1 ? "" : "s") < 0)
+            return -1;
+        return say_basis(p->chosen, "; ", out, err);
+    }
+    const struct goodput_row *best = p->next ? p->next : p->first;
+    return buf_addf(out, err,
+                    "a GPU would be worth %.3g to it, on %" PRId32
+                    "; it starts when GPUs are free that are worth less to "
+                    "others",
+                    best->gain, gpus_of(best));
+}
+
 int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
                    struct error *err)
 {
@@ -189,20 +226,11 @@ int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
 
     if (!p.first)
         return 0;
-    if (p.chosen && p.refused)
-        return say_refused(&p, out, err);
-    if (p.chosen && p.next)
-        return say_chosen(t, &p, out, err);
-    if (p.chosen) {
-        if (buf_addf(out, err, "%" PRId32 " GPU%s, the most that pays for it",
-                     gpus_of(p.chosen), gpus_of(p.chosen) == 1 ? "" : "s") < 0)
-            return -1;
-        return say_basis(p.chosen, "; ", out, err);
-    }
-    const struct goodput_row *best = p.next ? p.next : p.first;
-    return buf_addf(out, err,
-                    "a GPU would be worth %.3g to it, on %" PRId32
-                    "; it starts when GPUs are free that are worth less to "
-                    "others",
-                    best->gain, gpus_of(best));
+    if (say_all(t, &p, out, err) < 0)
+        return -1;
+    return p.in_time ? buf_addf(out, err,
+                                "; on fewer than %" PRId32 " it would not end "
+                                "within its time limit",
+                                gpus_of(p.in_time))
+                     : 0;
 }

@@ -26,7 +26,8 @@ json_t *size_table_json(const struct size_table *t, uint64_t job);
  * 0.71 measured efficiency at 2 (312 iterations), 0.44 fitted at 4". For a job
  * whose resizes of the hour keep it from growing: so, and when it may. For a
  * job that waits: "it starts when a GPU is worth less than ... to others".
- * Nothing for a job that has no sizes. err  ERR_NOMEM */
+ * If its time limit leaves sizes out: the first that is long enough. Nothing
+ * for a job that has no sizes. err  ERR_NOMEM */
 int size_table_say(const struct size_table *t, uint64_t job, struct buf *out,
                    struct error *err) MUST_CHECK;
 

@@ -299,11 +299,12 @@ static int add_size(struct render_table *t, const json_t *row,
         add_figure(t, row, "value", 3, err) < 0 ||
         add_figure(t, row, "gain", 3, err) < 0)
         return -1;
-    return render_table_add(t, err, "%s%s%s%s",
-                            field_yes(row, "is_now") ? "has " : "",
-                            field_yes(row, "is_chosen") ? "chosen" : "",
-                            field_yes(row, "is_next") ? "next best" : "",
-                            *field_str(row, "turn") ? "resized too often" : "");
+    return render_table_add(
+        t, err, "%s%s%s%s%s", field_yes(row, "is_now") ? "has " : "",
+        field_yes(row, "is_chosen") ? "chosen" : "",
+        field_yes(row, "is_next") ? "next best" : "",
+        *field_str(row, "turn") ? "resized too often" : "",
+        field_yes(row, "is_late") ? " over its time limit" : "");
 }
 
 /* Of the policy goodput: what each size of each job is worth. */

@@ -56,6 +56,26 @@ int main(void)
          "2023-11-14T22:43:20.000Z; 1.00 measured efficiency at 1, 1.00 "
          "measured at 4",
          "its resizes of the hour");
+    rows[3].is_refused = false;
+    rows[1].is_now = rows[1].is_chosen = false;
+    rows[1].is_late = rows[2].is_late = true;
+    says(
+        &t,
+        "a GPU would be worth 1 to it, on 4; it starts when GPUs are free that "
+        "are worth less to others; on fewer than 4 it would not end within its "
+        "time limit",
+        "sizes that are too small");
+    rows[3].is_chosen = true;
+    says(&t,
+         "4 GPUs, the most that pays for it; 1.00 measured efficiency at 4; on "
+         "fewer than 4 it would not end within its time limit",
+         "the first of those that are not");
+    rows[3].is_chosen = false;
+    rows[1].is_now = rows[1].is_chosen = true;
+    says(&t,
+         "1 GPU, the most that pays for it; 1.00 measured efficiency at 1; on "
+         "fewer than 4 it would not end within its time limit",
+         "it has one of them");
     t.n = 1;
     says(&t, "", "a job without sizes");
     json_t *list = size_table_json(&t, 0);
