@@ -46,6 +46,7 @@ static const struct {
     {"epochs_total", INT, 0},
     {"loss", REAL, 0},
     {"t_iter", REAL, 0},
+    {"eval_loss", REAL, 0},
     {"eval_accuracy", REAL, 0},
 };
 enum { JOB, LINE, IS_ARCHIVED, HAS_SUBMIT, FIRST };
@@ -95,16 +96,16 @@ static const char lines[] =
                                                                             "_a"
                                                                             "t"
                                                                             "," ASKED("limit_s") "," SAID("iteration") "," SAID("iterations_total") "," SAID("epoch") "," SAID("epochs_total") "," SAID(
-                                                                                "loss") "," SAID("t_iter") "," SAID("eval_accuracy") " FROM line AS l"
-                                                                                                                                     " LEFT JOIN archived AS a ON a.job = l.job"
-                                                                                                                                     " LEFT JOIN job AS j ON j.job = l.job"
-                                                                                                                                     " LEFT JOIN attempt AS t ON t.job = j.job AND t.attempt = j.attempt"
-                                                                                                                                     " LEFT JOIN event AS s ON s.job = l.job AND s.event = 'submit'"
-                                                                                                                                     "  AND json_valid(s.detail)"
-                                                                                                                                     " LEFT JOIN event AS e ON e.seq = (SELECT max(seq) FROM event AS o"
-                                                                                                                                     "  WHERE o.job = l.job AND o.event IN"
-                                                                                                                                     "  ('finish', 'fail', 'killed', 'expire', 'lost', 'cancel'))"
-                                                                                                                                     "  AND json_valid(e.detail)";
+                                                                                "loss") "," SAID("t_iter") "," SAID("eval_loss") "," SAID("eval_accuracy") " FROM line AS l"
+                                                                                                                                                           " LEFT JOIN archived AS a ON a.job = l.job"
+                                                                                                                                                           " LEFT JOIN job AS j ON j.job = l.job"
+                                                                                                                                                           " LEFT JOIN attempt AS t ON t.job = j.job AND t.attempt = j.attempt"
+                                                                                                                                                           " LEFT JOIN event AS s ON s.job = l.job AND s.event = 'submit'"
+                                                                                                                                                           "  AND json_valid(s.detail)"
+                                                                                                                                                           " LEFT JOIN event AS e ON e.seq = (SELECT max(seq) FROM event AS o"
+                                                                                                                                                           "  WHERE o.job = l.job AND o.event IN"
+                                                                                                                                                           "  ('finish', 'fail', 'killed', 'expire', 'lost', 'cancel'))"
+                                                                                                                                                           "  AND json_valid(e.detail)";
 
 static bool is_number(const struct member *m)
 {

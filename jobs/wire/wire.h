@@ -73,8 +73,8 @@
  *        -> 200 {"acked":N}: all bytes of the spool before N are stored
  *   POST /v1/attempts/:job/:attempt/heartbeat  {"iteration":..,"epoch":..,
  *        "iterations_total":..,"epochs_total":..,"loss":..,"t_iter":..,
- *        "eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or 403 FENCED:
- *        the worker must stop
+ *        "eval_loss":..,"eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or
+ *        403 FENCED: the worker must stop
  *        "saving":true  in the middle of a checkpoint; else absent
  *        "tokenised":.41  share of the data, while it is tokenised; else absent
  *        "saves_failed":[".."]  why checkpoints could not be written, the
@@ -93,7 +93,8 @@
  *     "gpus_min","gpus_max","gpus","attempt","exit_code","submitted",
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
  *     "position","start_estimate","start_forecast","start_in_s","iteration",
- *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
+ *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_loss",
+ *     "eval_accuracy","cancel_asked",
  *     "held_by","display_id","sweep","task","vary","account","partition",
  *     "labels","begin","tokenised"}
  *     begin: policy.begin, or null

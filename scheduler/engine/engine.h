@@ -388,7 +388,7 @@ int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
 struct engine_beat { /* 0 or less, and NAN: not reported */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
-    double loss, t_iter, eval_accuracy, tokenised;
+    double loss, t_iter, eval_loss, eval_accuracy, tokenised;
     int64_t work; /* changes whenever the worker did something */
     bool saves;   /* it is writing a checkpoint */
     struct engine_failures failures; /* of checkpoints */

@@ -193,7 +193,7 @@ struct job {
     double beat_s; /* clock's now_s of the last one */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
-    double loss, t_iter, eval_accuracy;
+    double loss, t_iter, eval_loss, eval_accuracy;
     double tokenised; /* share of data before iteration 1; 0 or NAN: unknown */
 };
 

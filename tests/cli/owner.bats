@@ -184,6 +184,10 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     [[ $(stat "$eval") == *"reason     evaluated at iteration 8: loss "*", accuracy "* ]]
     [ "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $eval")" = \
         "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $id AND epoch = 2")" ]
+    # The queue has the loss of that evaluation, and so has JSON.
+    want=$(sql metrics "SELECT printf('%.4g', eval_loss) FROM epoch WHERE job = $eval")
+    [ "$(stat -t all -h -o id,eval_loss | awk -v id="$eval" '$1 == id { print $2 }')" = "$want" ]
+    [ "$(stat --json "$eval" | json '$.job.eval_loss' | awk '{ printf "%.4g", $1 }')" = "$want" ]
     # One checkpoint; a network that differs is refused.
     eval=$(submit --set train.eval_only=true --set train.output_dir="$PWD/best" \
         --set train.resume_from="$PWD/out/ckpt/best" first.yaml)

@@ -90,6 +90,7 @@ static bool is_same(const struct job *a, const struct job *b)
            a->iterations_total == b->iterations_total && a->epoch == b->epoch &&
            a->epochs_total == b->epochs_total && is_near(a->loss, b->loss) &&
            is_near(a->t_iter, b->t_iter) &&
+           is_near(a->eval_loss, b->eval_loss) &&
            is_near(a->eval_accuracy, b->eval_accuracy);
 }
 

@@ -102,7 +102,7 @@ static void work(const struct job *job)
     double run_s = world_plan(&w, job, 1)->run_s;
     int64_t total = (int64_t)(run_s / 10) + 1;
     struct engine_beat beat = {
-        .loss = 0.5, .t_iter = NAN, .eval_accuracy = NAN};
+        .loss = 0.5, .t_iter = NAN, .eval_loss = 0.75, .eval_accuracy = NAN};
     struct error err = ERROR_INIT;
     char holder[80];
 

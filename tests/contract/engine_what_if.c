@@ -109,6 +109,7 @@ static void test_expected(void)
                                      .iterations_total = 30,
                                      .loss = NAN,
                                      .t_iter = 2,
+                                     .eval_loss = NAN,
                                      .eval_accuracy = NAN};
     begin((struct engine_limits){0}, "when it may start");
     uint64_t hog = world_command(&w, 4, 1000), wide = world_command(&w, 4, 0);
@@ -133,6 +134,7 @@ static void test_within(void)
                                .iterations_total = 30,
                                .loss = NAN,
                                .t_iter = 2,
+                               .eval_loss = NAN,
                                .eval_accuracy = NAN};
     begin((struct engine_limits){0}, "how far off that may be");
     uint64_t hog = world_command(&w, 3, 1000), mute = world_command(&w, 1, 200),

@@ -101,8 +101,11 @@ static inline void world_workers(struct world *w)
                          &err) < 0 &&
             err.code != ERR_FENCED && err.code != ERR_UNAVAIL)
             world_bad(w, err.msg, job->id);
-        struct engine_beat beat = {
-            .iteration = 7, .loss = 0.25, .t_iter = NAN, .eval_accuracy = NAN};
+        struct engine_beat beat = {.iteration = 7,
+                                   .loss = 0.25,
+                                   .t_iter = NAN,
+                                   .eval_loss = NAN,
+                                   .eval_accuracy = NAN};
         if (a->no_figures) /* what the daemon makes of a command's */
             beat =
                 (struct engine_beat){-1, -1, -1, -1, NAN, NAN, NAN, .work = -1};

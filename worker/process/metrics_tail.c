@@ -51,6 +51,7 @@ int tail_open(struct tail *ret, const char *dir, int32_t rank,
                                           .epochs_total = -1,
                                           .loss = NAN,
                                           .t_iter = NAN,
+                                          .eval_loss = NAN,
                                           .eval_accuracy = NAN};
     if (buf_addf(&t.path, err, "%s/metrics.%d.jsonl", dir, rank) < 0)
         return -1;
@@ -125,6 +126,7 @@ static void note_progress(struct tail *t, const struct metric_row *row)
         p->t_iter = pace_of(t, p->iteration);
     } else if (row->kind == METRIC_EPOCH) {
         p->epoch = row->epoch.epoch;
+        p->eval_loss = row->epoch.eval_loss;
         p->eval_accuracy = row->epoch.eval_accuracy;
     }
 }

@@ -174,6 +174,7 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         add_count(&b, "epochs_total", p->epochs_total, err) == 0 &&
         add_number(&b, "loss", p->loss, err) == 0 &&
         add_number(&b, "t_iter", p->t_iter, err) == 0 &&
+        add_number(&b, "eval_loss", p->eval_loss, err) == 0 &&
         add_number(&b, "eval_accuracy", p->eval_accuracy, err) == 0 &&
         add_count(&b, "work", work, err) == 0 &&
         (isnan(tokenised) ||
@@ -301,6 +302,7 @@ static int copy_conf(struct reporter *r, const struct report_conf *conf,
                                            .epochs_total = -1,
                                            .loss = NAN,
                                            .t_iter = NAN,
+                                           .eval_loss = NAN,
                                            .eval_accuracy = NAN};
     r->tokenised = NAN;
     r->beat_at_s = r->rows_at_s = -INFINITY;

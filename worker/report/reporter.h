@@ -37,7 +37,7 @@ struct report_conf {
 struct report_progress {
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
-    double loss, t_iter, eval_accuracy;
+    double loss, t_iter, eval_loss, eval_accuracy;
 };
 
 struct report_stats {

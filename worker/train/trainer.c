@@ -107,9 +107,11 @@ static void report_epoch(struct trainer *t, const struct evaluation *v)
     e->eval_accuracy = t->model->ops->is_language ? (double)NAN : v->accuracy;
     e->tokens_per_s =
         t->at.tokens > 0 ? (double)t->at.tokens / t->at.epoch_s : (double)NAN;
+    t->eval_loss = e->eval_loss;
     t->eval_accuracy = e->eval_accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);
+    t->progress.eval_loss = e->eval_loss;
     t->progress.eval_accuracy = e->eval_accuracy;
     reporter_progress(t->env->reporter, &t->progress);
     say_epoch(t, e);
@@ -315,6 +317,7 @@ static int evaluate_only(struct trainer *t, struct train_result *ret,
         .eval_accuracy = v.accuracy,
         .samples_per_s = NAN,
         .tokens_per_s = NAN};
+    t->eval_loss = t->progress.eval_loss = v.loss;
     t->eval_accuracy = t->progress.eval_accuracy = v.accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);

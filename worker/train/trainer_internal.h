@@ -86,7 +86,7 @@ struct trainer {
     bool is_cut;                 /* by train.max_iterations */
     bool has_ended; /* inside an epoch, and the evaluation is done */
     struct checkpoint_state at;
-    double eval_accuracy;
+    double eval_loss, eval_accuracy;
     struct spec_every every; /* checkpoints */
     double saved_s, said_s;  /* when rank 0 wrote one, printed a line */
     int64_t saved_at;        /* iteration of the newest whole one; 0: none */

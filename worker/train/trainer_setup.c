@@ -424,6 +424,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     char model[400], data[200];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
+                          .eval_loss = NAN,
                           .eval_accuracy = NAN,
                           .sol = {.gpu = -1, .room = -1},
                           .said_s = -INFINITY};
@@ -433,6 +434,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                                            .epochs_total = -1,
                                            .loss = NAN,
                                            .t_iter = NAN,
+                                           .eval_loss = NAN,
                                            .eval_accuracy = NAN};
     t->dt = memory_plan_dtype(env->spec);
     if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)

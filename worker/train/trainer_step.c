@@ -327,6 +327,7 @@ static void report(struct trainer *t, const struct metric_iteration *m,
                                  .epochs_total = t->spec->train.epochs,
                                  .loss = m->loss,
                                  .t_iter = m->t_iter,
+                                 .eval_loss = t->eval_loss,
                                  .eval_accuracy = t->eval_accuracy};
     reporter_progress(t->env->reporter, &t->progress);
 }

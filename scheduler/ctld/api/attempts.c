@@ -72,6 +72,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .epochs_total = (int32_t)int_of(w.body, "epochs_total", INT32_MAX),
         .loss = real_of(w.body, "loss"),
         .t_iter = real_of(w.body, "t_iter"),
+        .eval_loss = real_of(w.body, "eval_loss"),
         .eval_accuracy = real_of(w.body, "eval_accuracy"),
         .tokenised = real_of(w.body, "tokenised"),
         .lease_s = real_of(w.body, "lease_s"),

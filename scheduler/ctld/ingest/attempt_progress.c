@@ -31,6 +31,7 @@ static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
     struct attempt_progress *f = arg;
     (void)err;
     f->epochs_done = (int32_t)store_cell(cells, n, "epoch")->i;
+    f->last.eval_loss = store_cell_real(cells, n, "eval_loss");
     f->last.eval_accuracy = store_cell_real(cells, n, "eval_accuracy");
     return 0;
 }
@@ -38,8 +39,10 @@ static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
 int attempt_progress_read(struct store *s, uint64_t job, int32_t attempt,
                           struct attempt_progress *ret, struct error *err)
 {
-    struct attempt_progress f = {
-        .last = {.loss = NAN, .t_iter = NAN, .eval_accuracy = NAN}};
+    struct attempt_progress f = {.last = {.loss = NAN,
+                                          .t_iter = NAN,
+                                          .eval_loss = NAN,
+                                          .eval_accuracy = NAN}};
     struct store_query q = {.view = VIEW_ITERATION,
                             .job = job,
                             .attempt = attempt,

@@ -243,6 +243,7 @@ MEMBER(epochs_total, add_progress, v->p->epochs_total)
 MEMBER(loss, add_num, v->p->loss)
 MEMBER(t_iter_s, add_num, v->p->t_iter)
 MEMBER(eta_s, add_num, eta(v))
+MEMBER(eval_loss, add_num, v->p->eval_loss)
 MEMBER(eval_accuracy, add_num, v->p->eval_accuracy)
 MEMBER(tokenised, add_num, tokenised(v))
 
@@ -279,22 +280,54 @@ static const struct member {
     size_t key_len;
     add_f *add;
 } members[] = {
-    ROW(id),         ROW(name),           ROW(user),
-    ROW(uid),        ROW(kind),           ROW(state),
-    ROW(reason),     ROW(priority),       ROW(gpus_min),
-    ROW(gpus_max),   ROW(gpus),           ROW(attempt),
-    ROW(exit_code),  ROW(place),          ROW(native_id),
-    ROW(position),   ROW(cancel_asked),   ROW(held_by),
-    ROW(display_id), ROW(sweep),          ROW(task),
-    ROW(vary),       ROW(submitted),      ROW(started),
-    ROW(ended),      ROW(elapsed_s),      ROW(limit_s),
-    ROW(left_s),     ROW(start_estimate), ROW(start_forecast),
-    ROW(start_in_s), ROW(account),        ROW(partition),
-    ROW(labels),     ROW(iteration),      ROW(iterations_total),
-    ROW(epoch),      ROW(epochs_total),   ROW(loss),
-    ROW(t_iter_s),   ROW(eta_s),          ROW(eval_accuracy),
-    ROW(begin),      ROW(to_gpus),        ROW(to_nodes),
-    ROW(from_gpus),  ROW(tokenised),
+    ROW(id),
+    ROW(name),
+    ROW(user),
+    ROW(uid),
+    ROW(kind),
+    ROW(state),
+    ROW(reason),
+    ROW(priority),
+    ROW(gpus_min),
+    ROW(gpus_max),
+    ROW(gpus),
+    ROW(attempt),
+    ROW(exit_code),
+    ROW(place),
+    ROW(native_id),
+    ROW(position),
+    ROW(cancel_asked),
+    ROW(held_by),
+    ROW(display_id),
+    ROW(sweep),
+    ROW(task),
+    ROW(vary),
+    ROW(submitted),
+    ROW(started),
+    ROW(ended),
+    ROW(elapsed_s),
+    ROW(limit_s),
+    ROW(left_s),
+    ROW(start_estimate),
+    ROW(start_forecast),
+    ROW(start_in_s),
+    ROW(account),
+    ROW(partition),
+    ROW(labels),
+    ROW(iteration),
+    ROW(iterations_total),
+    ROW(epoch),
+    ROW(epochs_total),
+    ROW(loss),
+    ROW(t_iter_s),
+    ROW(eta_s),
+    ROW(eval_loss),
+    ROW(eval_accuracy),
+    ROW(begin),
+    ROW(to_gpus),
+    ROW(to_nodes),
+    ROW(from_gpus),
+    ROW(tokenised),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");
@@ -325,7 +358,7 @@ bool job_json_members_are_brief(uint64_t set)
         "started,ended,elapsed_s,limit_s,left_s,start_estimate,start_forecast,"
         "start_in_s,iteration,iterations_total,epoch,epochs_total,loss,t_iter_"
         "s,"
-        "eta_s,eval_accuracy,to_gpus,to_nodes,from_gpus,tokenised";
+        "eta_s,eval_loss,eval_accuracy,to_gpus,to_nodes,from_gpus,tokenised";
     uint64_t of;
     return job_json_members(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }
@@ -350,7 +383,7 @@ int job_json_add(const struct ctld *c, const struct job *j, bool all,
                  uint64_t set, struct buf *out, struct error *err)
 {
     static const struct job silent = {
-        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN};
+        .loss = NAN, .t_iter = NAN, .eval_loss = NAN, .eval_accuracy = NAN};
     const struct view v = {.c = c, .j = j, .p = all ? j : &silent, .all = all};
     size_t from = out->len;
     int rc = 0;

@@ -259,6 +259,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->epochs_total = beat->epochs_total;
     job->loss = beat->loss;
     job->t_iter = beat->t_iter;
+    job->eval_loss = beat->eval_loss;
     job->eval_accuracy = beat->eval_accuracy;
     job->tokenised = beat->tokenised;
     if (note_failures(e, rec, &beat->failures, err) < 0)
@@ -293,6 +294,8 @@ void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
         job->loss = last->loss;
     if (isfinite(last->t_iter))
         job->t_iter = last->t_iter;
+    if (isfinite(last->eval_loss))
+        job->eval_loss = last->eval_loss;
     if (isfinite(last->eval_accuracy))
         job->eval_accuracy = last->eval_accuracy;
 }

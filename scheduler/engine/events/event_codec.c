@@ -79,6 +79,7 @@ static const struct json_field fields[] = {
     INT32(epochs_total, 1),
     REAL(loss),
     REAL(t_iter),
+    REAL(eval_loss),
     REAL(eval_accuracy),
 };
 static const struct json_struct details = {"event", JSON_FIELDS(fields)};

@@ -63,7 +63,7 @@ struct detail {
      * heartbeats. 0 and NAN: not reported. */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
-    double loss, t_iter, eval_accuracy;
+    double loss, t_iter, eval_loss, eval_accuracy;
 };
 
 #define DETAIL_INIT                                                           \
@@ -74,7 +74,7 @@ struct detail {
         .grace_ms = -1, .to_gpus = -1, .to_nodes = -1, .saves_failed = -1,    \
         .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .needed_bytes = -1,     \
         .gpu_busy_ms = -1, .gpus_ms = -1, .available_bytes = -1, .loss = NAN, \
-        .t_iter = NAN, .eval_accuracy = NAN                                   \
+        .t_iter = NAN, .eval_loss = NAN, .eval_accuracy = NAN                 \
     }
 
 /* own  *ret_text: the caller frees; NULL if no field of d is set */

@@ -101,15 +101,14 @@ static void fold_intent(struct job_record *rec, const struct store_event *ev,
     job->reported = job->limit_hit = job->release_asked = false;
     job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->is_time_80 = false;
-    job->saves_failed = 0;
-    job->report_code = 0;
+    job->saves_failed = job->report_code = 0;
     job->report_stopped = -1;
     job->fault_node[0] = job->cause[0] = '\0';
     job->needed_bytes = job->available_bytes = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
-    job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
-    job->tokenised = NAN;
+    job->loss = job->t_iter = job->beat_s = NAN;
+    job->eval_loss = job->eval_accuracy = job->tokenised = NAN;
     rec->is_taken_back = rec->has_progress = false;
     rec->attempt_exit = -1;
     rec->attempt_signal = 0;
@@ -274,6 +273,7 @@ static void take_progress(struct job *job, const struct detail *d)
     job->epochs_total = d->epochs_total;
     job->loss = d->loss;
     job->t_iter = d->t_iter;
+    job->eval_loss = d->eval_loss;
     job->eval_accuracy = d->eval_accuracy;
 }
 

@@ -58,6 +58,7 @@ static const struct field {
     TOLD(INT32, epochs_total),
     TOLD(REAL, loss),
     TOLD(REAL, t_iter),
+    TOLD(REAL, eval_loss),
     TOLD(REAL, eval_accuracy),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };

@@ -273,6 +273,7 @@ static void keep_figures(struct job *to, const struct job *from)
     to->epochs_total = from->epochs_total;
     to->loss = from->loss;
     to->t_iter = from->t_iter;
+    to->eval_loss = from->eval_loss;
     to->eval_accuracy = from->eval_accuracy;
     to->tokenised = from->tokenised;
 }

@@ -181,6 +181,7 @@ static void add_progress(const struct job *job, struct detail *d)
     d->epochs_total = job->epochs_total;
     d->loss = job->loss;
     d->t_iter = job->t_iter;
+    d->eval_loss = job->eval_loss;
     d->eval_accuracy = job->eval_accuracy;
 }
 

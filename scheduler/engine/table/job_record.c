@@ -26,7 +26,8 @@ void job_record_init(struct job_record *rec, uint64_t id)
     rec->job.submit_s = rec->job.start_s = rec->job.end_s = NAN;
     rec->job.intent_s = rec->job.claim_s = rec->job.run_s = NAN;
     rec->job.stopped_s = rec->job.freed_s = rec->job.first_claim_s = NAN;
-    rec->job.loss = rec->job.t_iter = rec->job.eval_accuracy = NAN;
+    rec->job.loss = rec->job.t_iter = NAN;
+    rec->job.eval_loss = rec->job.eval_accuracy = NAN;
     rec->job.start_estimate_s = rec->job.beat_s = rec->job.requeue_s = NAN;
     rec->attempt_end_s = rec->start_now_s = rec->spoke_s = NAN;
     rec->stalled_s = rec->granted_s = NAN;

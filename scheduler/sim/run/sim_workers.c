@@ -207,6 +207,7 @@ static int beat(struct sim_world *w, int32_t i, struct error *err)
     struct engine_beat b = {.iteration = 1 + (int64_t)(part * s->reported),
                             .iterations_total = 1 + (int64_t)s->reported,
                             .loss = NAN,
+                            .eval_loss = NAN,
                             .eval_accuracy = NAN,
                             .t_iter = unit_s * s->factor * job->work /
                                       fmax(s->reported, 1),

@@ -18,14 +18,15 @@ static const struct {
      "the default"},
     {"short", "id,name,st,gpus,progress,eta", "for a narrow terminal"},
     {"long",
-     "id,name,user,kind,state,priority,gpus,attempt,step,rate,loss,accuracy,"
-     "elapsed,eta,limit,submitted,started,where",
+     "id,name,user,kind,state,priority,gpus,attempt,step,rate,loss,eval_loss,"
+     "accuracy,elapsed,eta,limit,submitted,started,where",
      "for a wide terminal"},
     {"why", "id,name,user,state,position,gpus,estimate,reason",
      "why jobs are pending"},
     {"times", "id,name,state,submitted,started,ended,elapsed,limit,remaining",
      "times of submit, start and end"},
-    {"ended", "id,name,user,state,exit,gpus,attempt,accuracy,elapsed,ended",
+    {"ended",
+     "id,name,user,state,exit,gpus,attempt,eval_loss,accuracy,elapsed,ended",
      "with -t all or --since: how jobs ended"},
 };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };

@@ -210,12 +210,21 @@ static void rate_text(const struct members *job, char *out, size_t cap)
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
 }
 
-static void loss_text(const struct members *job, char *out, size_t cap)
+static void number_text(double v, char *out, size_t cap)
 {
-    const double v = real_of(job, "loss");
     put(out, cap, "");
     if (isfinite(v))
         (void)snprintf(out, cap, "%.4g", v);
+}
+
+static void loss_text(const struct members *job, char *out, size_t cap)
+{
+    number_text(real_of(job, "loss"), out, cap);
+}
+
+static void eval_loss_text(const struct members *job, char *out, size_t cap)
+{
+    number_text(real_of(job, "eval_loss"), out, cap);
 }
 
 static void accuracy_text(const struct members *job, char *out, size_t cap)
@@ -304,6 +313,8 @@ const struct field queue_fields[] = {
     RIGHT(rate, "IT/S", "t_iter_s", "state,t_iter_s,reason",
           "iterations per second"),
     NUMBER(loss, "LOSS", "loss", "loss", "the loss last reported"),
+    NUMBER(eval_loss, "TEST LOSS", "eval_loss", "eval_loss",
+           "of the last evaluation"),
     NUMBER(accuracy, "TEST ACC", "eval_accuracy", "eval_accuracy",
            "of the last evaluation"),
     NUMBER(elapsed, "TIME", "elapsed_s", "elapsed_s", "time run"),

@@ -9,7 +9,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-enum { KEYS_MAX = 9, FIXED = 6, TITLE_CAP = 64 };
+enum { KEYS_MAX = 9, FIXED = 7, TITLE_CAP = 64 };
 
 /* The keys that the tasks vary, in the order of their appearance. */
 struct keys {
@@ -106,6 +106,7 @@ static int add_task(struct render_table *t, const struct keys *k,
                          render_duration(field_real(job, "elapsed_s"), took,
                                          sizeof(took))) < 0 ||
         add_number(t, field_real(job, "loss"), "g", err) < 0 ||
+        add_number(t, field_real(job, "eval_loss"), "g", err) < 0 ||
         add_number(t, field_real(job, "eval_accuracy"), "%", err) < 0)
         return -1;
     return render_table_add(t, err, "%s", *reason ? reason : place);
@@ -149,6 +150,7 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
     static const struct render_column last[] = {
         {"TIME", RENDER_RIGHT},
         {"LOSS", RENDER_RIGHT},
+        {"TEST LOSS", RENDER_RIGHT},
         {"TEST ACC", RENDER_RIGHT},
         {"PLACE OR REASON", RENDER_LEFT}};
     struct keys keys = {.n = 0};

@@ -138,7 +138,7 @@ static void test_same(void)
         "id,name,user,uid,kind,state,reason,priority,gpus_min,gpus_max,gpus,"
         "attempt,exit_code,place,position,display_id,sweep,task,submitted,"
         "started,ended,elapsed_s,limit_s,left_s,iteration,iterations_total,"
-        "epoch,epochs_total,loss,t_iter_s,eta_s,eval_accuracy";
+        "epoch,epochs_total,loss,t_iter_s,eta_s,eval_loss,eval_accuracy";
     char path[500];
     int before = n_read;
     (void)snprintf(path, sizeof(path), "/v1/jobs?state=CANCELLED&fields=%s",

@@ -279,7 +279,7 @@ static void test_away(struct rig *r)
         "{\"iteration\":1,\"epoch\":1,\"loss\":0.5,\"t_iter\":0.125}\n"
         "{\"epoch\":1,\"eval_accuracy\":0.625}\n"
         "{\"iteration\":2,\"epoch\":2,\"loss\":0.25,\"t_iter\":0.125}\n"
-        "{\"epoch\":2,\"eval_accuracy\":0.75}\n";
+        "{\"epoch\":2,\"eval_loss\":0.125,\"eval_accuracy\":0.75}\n";
     static const char report[] = "{\"exit_code\":0}";
     char path[64], claim[64];
     is_int(call(r, "POST", "/v1/jobs", cv, "away"), 201, "---- away");
@@ -300,8 +300,8 @@ static void test_away(struct rig *r)
         ok(has(r, "\"iteration\":2,\"iterations_total\":2,\"epoch\":2,"
                   "\"epochs_total\":2,\"loss\":0.25,\"t_iter_s\":0.125"),
            "with the figures of its last iteration");
-        ok(has(r, "\"eval_accuracy\":0.75"), "and evaluation: %s",
-           buf_str(&r->body));
+        ok(has(r, "\"eval_loss\":0.125,\"eval_accuracy\":0.75"),
+           "and evaluation: %s", buf_str(&r->body));
         restarts(r);
     }
 }

@@ -198,12 +198,16 @@ static void test_detail_codec(void)
     in.iteration = 5000000000;
     in.epoch = 3;
     in.loss = 0.25;
+    in.eval_loss = 0.5;
     ok(detail_encode(&in, &text, &err) == 0, "how far an attempt came");
-    is_str(text, "{\"iteration\":5000000000,\"epoch\":3,\"loss\":0.25}",
+    is_str(text,
+           "{\"iteration\":5000000000,\"epoch\":3,\"loss\":0.25,"
+           "\"eval_loss\":0.5}",
            "  without what nobody knows");
     ok(detail_decode(text, &out, &err) == 0, "decode");
     ok(out.iteration == 5000000000 && out.epochs_total == 0 &&
-           fabs(out.loss - 0.25) < 1e-12 && isnan(out.eval_accuracy),
+           fabs(out.loss - 0.25) < 1e-12 && fabs(out.eval_loss - 0.5) < 1e-12 &&
+           isnan(out.eval_accuracy),
        "  and nobody does");
     free(text);
     is_int(detail_decode("[1]", &out, &err), -1, "no object");

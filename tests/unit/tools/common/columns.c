@@ -55,7 +55,7 @@ int main(void)
         "\"iteration\":10,\"iterations_total\":20,\"epoch\":1,"
         "\"tokenised\":null,"
         "\"start_in_s\":120.0,\"loss\":0.5,\"t_iter_s\":0.1,\"eta_s\":1.0,"
-        "\"eval_accuracy\":0.9}";
+        "\"eval_loss\":0.6,\"eval_accuracy\":0.9}";
     struct error err = ERROR_INIT;
     char help[4096] = "", want[COLUMN_TEXT_CAP], got[COLUMN_TEXT_CAP];
     int n = 0, n_other = 0;

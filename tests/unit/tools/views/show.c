@@ -463,7 +463,7 @@ static void test_columns(void)
     shown_as("LONG", NULL, "no column 'LONG'; did you mean 'long'?");
     shown_as("\033[2J", NULL, "no column '\\x1b[2J'; see mgpu-stat -o help");
     shown_as("", NULL, "no columns; see mgpu-stat -o help");
-    ok(columns_parse("long,why", &c, &err) == 0 && c.n == 26,
+    ok(columns_parse("long,why", &c, &err) == 0 && c.n == 27,
        "formats may be mixed");
     is_int(columns_parse("long,long", &c, &err), -1, "up to a point");
     /* Every field has something to say of every job. */

@@ -26,7 +26,7 @@ static const char *const rows[] = {
     "\"iteration\":null,\"loss\":1e-05}",
     "{\"id\":3,\"display_id\":\"3_0\",\"sweep\":3,\"task\":0,\"name\":\"s\","
     "\"state\":\"COMPLETED\",\"gpus_min\":1,\"gpus_max\":1,\"gpus\":0,"
-    "\"eval_accuracy\":0.97}",
+    "\"eval_loss\":0.11,\"eval_accuracy\":0.97}",
     "{\"id\":4,\"display_id\":\"3_1\",\"sweep\":3,\"task\":1,\"name\":\"s\","
     "\"state\":\"QUEUED\",\"gpus_min\":1,\"gpus_max\":2,\"gpus\":0}",
     "{\"id\":5,\"display_id\":\"3_2\",\"sweep\":3,\"task\":2,\"name\":\"s\","

@@ -62,10 +62,10 @@ static void test_lines(struct world *w)
     ok(w->tail.progress.iteration == 2 && w->tail.progress.loss == 0.25 &&
            w->tail.progress.t_iter == 0.1,
        "progress");
-    say(w, "racy\":0.75}\n\n  \n{\"iteration\":3}\n");
+    say(w, "racy\":0.75,\"eval_loss\":2}\n\n  \n{\"iteration\":3}\n");
     is_int(rows(w), 5, "empty lines are no rows");
     ok(w->tail.progress.epoch == 1 && w->tail.progress.eval_accuracy == 0.75 &&
-           w->tail.progress.iteration == 3,
+           w->tail.progress.eval_loss == 2 && w->tail.progress.iteration == 3,
        "progress");
     is_int(w->tail.bad, 0, "nothing was bad");
 }

@@ -211,11 +211,12 @@ static void test_beats(struct daemon *d)
     wait_until(daemon_count(d, &d->n_beats) >= 2);
     pthread_mutex_lock(&d->lock);
     ok(lease_of(&d->beat) > 0, "for how long it has been there");
-    is_str(buf_str(&d->beat),
-           "{\"rank\":0,\"iteration\":null,\"iterations_total\":null,"
-           "\"epoch\":null,\"epochs_total\":null,\"loss\":null,"
-           "\"t_iter\":null,\"eval_accuracy\":null,\"work\":0}",
-           "before the first iteration");
+    is_str(
+        buf_str(&d->beat),
+        "{\"rank\":0,\"iteration\":null,\"iterations_total\":null,"
+        "\"epoch\":null,\"epochs_total\":null,\"loss\":null,"
+        "\"t_iter\":null,\"eval_loss\":null,\"eval_accuracy\":null,\"work\":0}",
+        "before the first iteration");
     pthread_mutex_unlock(&d->lock);
     reporter_tokenised(r, 0.41);
     wait_until(beat_has(d, "\"work\":1,\"tokenised\":0.41}"));
@@ -228,17 +229,19 @@ static void test_beats(struct daemon *d)
                                 .epochs_total = 3,
                                 .loss = 0.5,
                                 .t_iter = 0.25,
+                                .eval_loss = 0.5,
                                 .eval_accuracy = NAN};
     reporter_progress(r, &p);
     int n = daemon_count(d, &d->n_beats);
     wait_until(daemon_count(d, &d->n_beats) >= n + 2);
     pthread_mutex_lock(&d->lock);
     (void)lease_of(&d->beat);
-    is_str(buf_str(&d->beat),
-           "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
-           "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
-           "\"t_iter\":0.25,\"eval_accuracy\":null,\"work\":3}",
-           "and in mid-epoch");
+    is_str(
+        buf_str(&d->beat),
+        "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
+        "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
+        "\"t_iter\":0.25,\"eval_loss\":0.5,\"eval_accuracy\":null,\"work\":3}",
+        "and in mid-epoch");
     pthread_mutex_unlock(&d->lock);
     reporter_saving(r, true);
     wait_until(beat_has(d, "\"work\":4,\"saving\":true}"));
