@@ -39,7 +39,8 @@
  *   GET  /v1/jobs/:id/events  ?after=
  *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=
  *   GET  /v1/jobs/:id/epochs
- *   GET  /v1/jobs/:id/values  the v_metric rows
+ *   GET  /v1/jobs/:id/values  the v_metric rows; ?latest=1: the newest one of
+ *                             each name, of the lowest rank
  *   GET  /v1/jobs/:id/logs    ?follow=1&attempt= -> text, chunked when
  *                             following; rank=: only its lines, without
  *                             labels; since=: only later output

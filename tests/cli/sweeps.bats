@@ -122,6 +122,26 @@ END
     [[ "$output" == *"  1_3  CANCELLED  4 "*"SweepStopped: job 1_0 failed"* ]]
 }
 
+@test "a sweep of programs is compared by what they measured" {
+    cat >"$BATS_TEST_TMPDIR/own.yaml" <<'YAML'
+version: 1
+name: own
+kind: command
+command:
+  - sh
+  - -c
+  - 'for i in 1 2 3; do echo "{\"iteration\":$i,\"acc\":$i.$A}"; done >>$MGPU_METRICS;
+     [ $A = 1 ] || echo "{\"iteration\":2,\"rare\":8.5}" >>$MGPU_METRICS'
+sweep: {grid: {env.A: [1, 2]}}
+YAML
+    run -0 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/own.yaml"
+    run -0 stat_of 1
+    [[ "$output" == *"TEST ACC  acc  rare  PLACE OR REASON"* ]]
+    [[ "$output" == *"1_0  COMPLETED  1 "*" 3.1     -  "*"1_1  COMPLETED  2 "*" 3.2   8.5  "* ]]
+    [ "$(stat_of --json 1 | json '$.tasks[1].values.acc')" = 3.2 ]
+    [ "$(stat_of --json 1_1 | json '$.job.values.rare')" = 8.5 ]
+}
+
 @test "a chart names tasks by whole characters" {
     cat >"$BATS_TEST_TMPDIR/drawn.yaml" <<'YAML'
 version: 1

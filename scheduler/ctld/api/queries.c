@@ -22,6 +22,17 @@
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
 enum { ROWS_MAX = 100000 };
+/* The newest value of each name is looked for among so many: a few milliseconds
+ * of the reader's time. */
+enum { LATEST_ROWS = 20000, LATEST_NAMES = 256 };
+
+/* The newest value of one name. */
+struct latest {
+    char name[METRIC_NAME_CAP];
+    int64_t attempt, iteration; /* -1: without an iteration */
+    int64_t rank;
+    struct store_cell value;
+};
 
 struct query {
     struct task task;
@@ -31,7 +42,9 @@ struct query {
     const char *schema;
     int (*row)(void *arg, const struct store_cell *cells, size_t n,
                struct error *err);
-    bool is_job; /* the reply is mgpu.job/1 with attempts */
+    bool is_job;           /* the reply is mgpu.job/1 with attempts */
+    struct latest *latest; /* LATEST_NAMES of them; NULL: all rows */
+    size_t n_latest;
     bool has_removed,
         rows_removed; /* it says so; see metrics_retention_has_removed() */
     struct buf out;
@@ -103,6 +116,59 @@ static int row_measured(void *arg, const struct store_cell *cells, size_t n,
     bool is_program =
         class->kind == CELL_TEXT && strncmp(class->s, "program/", 8) == 0;
     return is_guess || is_program ? 0 : row_array(arg, cells, n, err);
+}
+
+/* Rows come in the order of attempt, iteration and rank. Of one iteration the
+ * lowest rank counts. */
+static int row_latest(void *arg, const struct store_cell *cells, size_t n,
+                      struct error *err)
+{
+    struct query *q = arg;
+    const struct store_cell *name = store_cell(cells, n, "name");
+    const struct store_cell *it = store_cell(cells, n, "iteration");
+    struct latest is = {
+        .attempt = store_cell(cells, n, "attempt")->i,
+        .iteration = it->kind == CELL_INT ? it->i : -1,
+        .rank = store_cell(cells, n, "rank")->i,
+        .value = *store_cell(cells, n, "value"),
+    };
+    size_t i = 0;
+    (void)err;
+    if (name->kind != CELL_TEXT || is.value.kind == CELL_TEXT)
+        return 0;
+    (void)snprintf(is.name, sizeof(is.name), "%s", name->s);
+    while (i < q->n_latest && strcmp(q->latest[i].name, is.name) != 0)
+        i++;
+    struct latest *l = &q->latest[i];
+    if (i == LATEST_NAMES || (i < q->n_latest && l->attempt == is.attempt &&
+                              l->iteration == is.iteration))
+        return 0;
+    q->n_latest += i == q->n_latest;
+    *l = is;
+    return 0;
+}
+
+/* In the order of the view's columns. */
+static int add_latest(struct query *q, struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < q->n_latest; i++) {
+        const struct latest *l = &q->latest[i];
+        const struct store_cell cells[] = {
+            {.name = "attempt", .kind = CELL_INT, .i = l->attempt},
+            {.name = "rank", .kind = CELL_INT, .i = l->rank},
+            {.name = "iteration",
+             .kind = l->iteration < 0 ? CELL_NULL : CELL_INT,
+             .i = l->iteration},
+            {.name = "name", .kind = CELL_TEXT, .s = l->name},
+            {.name = "value",
+             .kind = l->value.kind,
+             .i = l->value.i,
+             .r = l->value.r},
+        };
+        rc = row_array(q, cells, sizeof(cells) / sizeof(cells[0]), err);
+    }
+    return rc;
 }
 
 static json_t *cell_int(const struct store_cell *c)
@@ -228,6 +294,8 @@ static void query_run(struct task *t)
         q->rc = open_rows(q, &q->err);
     if (q->rc == 0)
         q->rc = s->metrics->query(s, &q->q, q->row, q, &q->err);
+    if (q->rc == 0 && q->latest)
+        q->rc = add_latest(q, &q->err);
     if (q->rc == 0 && !q->is_job)
         q->rc = buf_addstr(&q->out, "]}", &q->err);
 }
@@ -310,6 +378,7 @@ static void answer(void *arg, const struct error *why)
     else
         http_reply_json(q->x, 200, buf_str(&q->out), q->out.len);
     buf_clear(&q->out);
+    free(q->latest);
     free(q);
 }
 
@@ -338,9 +407,14 @@ static void ask(struct ctld *c, struct http_exchange *x,
         q->c = c;
         q->x = x;
         buf_init(&q->out);
-        rc = work_queue_post(c->reader, &q->task, &err);
+        if (q->row == row_latest)
+            q->latest = calloc(LATEST_NAMES, sizeof(*q->latest));
+        rc = q->row == row_latest && !q->latest
+                 ? error_set(&err, ERR_NOMEM, "query")
+                 : work_queue_post(c->reader, &q->task, &err);
     }
     if (rc < 0) {
+        free(q ? q->latest : NULL);
         free(q);
         http_reply_err(x, &err);
     }
@@ -365,7 +439,7 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
 {
     const struct job *job = NULL;
     struct query q = {.schema = schema, .row = row_array, .q = {.view = view}};
-    int64_t attempt = 0, rank = 0, last = 0, guess = 0;
+    int64_t attempt = 0, rank = 0, last = 0, guess = 0, latest = 0;
     if (!ctld_admit(c, x) || !ctld_job_param(c, x, &job) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, 0, &attempt) ||
         !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
@@ -373,6 +447,7 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
                         &q.q.after) ||
         !ctld_query_int(x, "last", 0, 1, 0, &last) ||
         !ctld_query_int(x, "guess", 0, 1, 0, &guess) ||
+        !ctld_query_int(x, "latest", 0, 1, 0, &latest) ||
         !ctld_query_int(x, "limit", 1, ROWS_MAX, ROWS_MAX, &q.q.limit))
         return;
     q.q.job = job->id;
@@ -383,6 +458,11 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
         q.row = row_event;
     if (view == VIEW_SCALING && !guess)
         q.row = row_measured;
+    if (view == VIEW_METRIC && latest) {
+        q.row = row_latest;
+        q.q.last = 1;
+        q.q.limit = LATEST_ROWS;
+    }
     q.has_removed = view != VIEW_SCALING; /* which is of others' rows, too */
     q.rows_removed = metrics_retention_has_removed(c, job);
     ask(c, x, &q);

@@ -13,6 +13,8 @@
 #include "scheduler/tools/common/options.h"
 
 enum { DETAIL_EVENTS = 64 };
+/* Each is a request of some milliseconds. */
+enum { TASK_VALUES = 512 };
 
 int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
 {
@@ -28,6 +30,48 @@ int fetch_tasks(struct client *c, const char *word, const json_t *reply,
         return 0;
     return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
                       field_int(sweep, "id", 0));
+}
+
+/* Sets job.values, the newest value of each metric that the job named itself:
+ * {"val_acc":0.93}. A job that has not run has none. */
+static int add_values(struct client *c, json_t *job, struct error *err)
+{
+    json_t *reply = NULL, *values, *row;
+    size_t i;
+    if (field_int(job, "attempt", 0) < 1)
+        return 0;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%" PRId64 "/values?latest=1",
+                        field_int(job, "id", 0));
+    const int name = cells_column(reply, "name");
+    const int value = cells_column(reply, "value");
+    values = rc == 0 ? json_object() : NULL;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        const char *key = json_string_value(json_array_get(row, (size_t)name));
+        if (key)
+            (void)json_object_set(values, key,
+                                  json_array_get(row, (size_t)value));
+    }
+    json_decref(reply);
+    if (rc == 0 && json_object_set_new(job, "values", values) < 0)
+        rc = error_set(err, ERR_NOMEM, "values");
+    return rc;
+}
+
+/* A sweep of commands is compared by them; training has losses. */
+static int add_task_values(struct client *c, const json_t *tasks, bool all,
+                           struct error *err)
+{
+    size_t i;
+    json_t *job;
+    int rc = 0;
+    json_array_foreach(json_object_get(tasks, "jobs"), i, job)
+    {
+        if (rc == 0 && i < TASK_VALUES &&
+            (all || strcmp(field_str(job, "kind"), "command") == 0))
+            rc = add_values(c, job, err);
+    }
+    return rc;
 }
 
 /* The path of the checkpoints follows from the job; which exist is visible only
@@ -89,6 +133,10 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
         rc = fetch_tasks(c, word, job, &tasks, err);
+    if (rc == 0 && tasks)
+        rc = add_task_values(c, tasks, f->json, err);
+    else if (rc == 0 && f->json)
+        rc = add_values(c, json_object_get(job, "job"), err);
     if (rc == 0 && f->json && tasks &&
         json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
         rc = error_set(err, ERR_NOMEM, "reply");

@@ -9,7 +9,7 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/views/show.h"
 
-enum { KEYS_MAX = 9, FIXED = 7, TITLE_CAP = 64 };
+enum { KEYS_MAX = 9, OWN_MAX = 4, FIXED = 7, TITLE_CAP = 64 };
 
 /* The keys that the tasks vary, in the order of their appearance. */
 struct keys {
@@ -57,6 +57,34 @@ static void add_keys(struct keys *k, json_t *vary)
     }
 }
 
+/* The metrics that the programs named themselves, likewise. */
+struct own {
+    const char *names[OWN_MAX];
+    char titles[OWN_MAX][TITLE_CAP];
+    size_t n, n_more;
+};
+
+static void find_own(const json_t *jobs, struct own *ret)
+{
+    const char *name;
+    json_t *value;
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        json_t *values = json_object_get(json_array_get(jobs, i), "values");
+        json_object_foreach(values, name, value)
+        {
+            size_t k = 0;
+            while (k < ret->n && strcmp(ret->names[k], name) != 0)
+                k++;
+            if (k == OWN_MAX) {
+                ret->n_more = 1;
+            } else if (k == ret->n) {
+                (void)render_escape(name, ret->titles[k], TITLE_CAP);
+                ret->names[ret->n++] = name;
+            }
+        }
+    }
+}
+
 static void find_keys(const json_t *jobs, struct keys *ret)
 {
     for (size_t i = 0; i < json_array_size(jobs); i++)
@@ -87,8 +115,19 @@ static int add_number(struct render_table *t, double v, const char *fmt,
     return render_table_add(t, err, "%s", text);
 }
 
+static int add_own(struct render_table *t, const struct own *o,
+                   const json_t *job, struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->n; i++)
+        rc = add_number(t,
+                        field_real(json_object_get(job, "values"), o->names[i]),
+                        "g", err);
+    return rc;
+}
+
 static int add_task(struct render_table *t, const struct keys *k,
-                    const json_t *job, struct error *err)
+                    const struct own *o, const json_t *job, struct error *err)
 {
     char took[32];
     const char *place = field_str(job, "place");
@@ -107,7 +146,8 @@ static int add_task(struct render_table *t, const struct keys *k,
                                          sizeof(took))) < 0 ||
         add_number(t, field_real(job, "loss"), "g", err) < 0 ||
         add_number(t, field_real(job, "eval_loss"), "g", err) < 0 ||
-        add_number(t, field_real(job, "eval_accuracy"), "%", err) < 0)
+        add_number(t, field_real(job, "eval_accuracy"), "%", err) < 0 ||
+        add_own(t, o, job, err) < 0)
         return -1;
     return render_table_add(t, err, "%s", *reason ? reason : place);
 }
@@ -145,29 +185,32 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
                const json_t *tasks, struct error *err)
 {
     const json_t *jobs = json_object_get(tasks, "jobs");
-    struct render_column columns[KEYS_MAX + FIXED] = {{"JOBID", RENDER_RIGHT},
-                                                      {"STATE", RENDER_LEFT}};
-    static const struct render_column last[] = {
-        {"TIME", RENDER_RIGHT},
-        {"LOSS", RENDER_RIGHT},
-        {"TEST LOSS", RENDER_RIGHT},
-        {"TEST ACC", RENDER_RIGHT},
-        {"PLACE OR REASON", RENDER_LEFT}};
+    struct render_column columns[KEYS_MAX + OWN_MAX + FIXED] = {
+        {"JOBID", RENDER_RIGHT}, {"STATE", RENDER_LEFT}};
+    static const struct render_column last[] = {{"TIME", RENDER_RIGHT},
+                                                {"LOSS", RENDER_RIGHT},
+                                                {"TEST LOSS", RENDER_RIGHT},
+                                                {"TEST ACC", RENDER_RIGHT}};
     struct keys keys = {.n = 0};
+    struct own own = {.n = 0};
     struct render_table *t = NULL;
     size_t i, n = 2;
     json_t *job;
 
     find_keys(jobs, &keys);
+    find_own(jobs, &own);
     for (size_t k = 0; k < keys.n; k++)
         columns[n++] = (struct render_column){keys.titles[k], RENDER_RIGHT};
     for (size_t k = 0; k < sizeof(last) / sizeof(*last); k++)
         columns[n++] = last[k];
+    for (size_t k = 0; k < own.n; k++)
+        columns[n++] = (struct render_column){own.titles[k], RENDER_RIGHT};
+    columns[n++] = (struct render_column){"PLACE OR REASON", RENDER_LEFT};
     int rc = render_table_create(columns, n, &t, err);
     json_array_foreach(jobs, i, job)
     {
         if (rc == 0)
-            rc = add_task(t, &keys, job, err);
+            rc = add_task(t, &keys, &own, job, err);
     }
     if (rc == 0) {
         if (s->header)
@@ -176,6 +219,8 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
         if (keys.n_more > 0)
             (void)fprintf(s->out, "and %zu keys more, see --json\n",
                           keys.n_more);
+        if (own.n_more > 0)
+            (void)fprintf(s->out, "and more metrics, see --json\n");
     }
     render_table_destroy(t);
     return rc;
