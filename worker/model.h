@@ -29,36 +29,7 @@
 #include "kernels/device.h"
 #include "worker/batch.h"
 #include "worker/model_plan.h"
-
-/* A tensor and its name in a file. */
-struct model_tensor {
-    const char *name;
-    enum dtype dt; /* DT_N: int64 */
-    int32_t dims, shape[4];
-    void *data; /* host */
-    size_t bytes;
-};
-
-/* The device's marks (kernels/device.h) from MODEL_MARK on are the model's. */
-enum { MODEL_VALUES = 8, MODEL_MARK = 6 };
-
-/* Result of a forward pass over a batch. Samples without a label have no part
- * in it. */
-struct model_result {
-    double loss_sum; /* over the batch's weight; nats */
-    int64_t hits;    /* of the weight, how much is predicted right */
-    /* Sums over the batch's weight, in the order of model_ops.values. */
-    double values[MODEL_VALUES];
-};
-
-/* How an answer to a prompt is made. */
-struct model_choice {
-    int32_t max_new;    /* tokens at most */
-    double temperature; /* 0: the likeliest token */
-    int32_t top_k;      /* of so many; 0: of all */
-    double top_p;       /* of the likeliest with this probability; 0, 1: all */
-    uint32_t seed;
-};
+#include "worker/model_values.h"
 
 struct model;
 struct card_floor;     /* worker/process/card_limits.h */
@@ -165,6 +136,20 @@ struct model_ops {
                   int (*each)(void *arg, const struct model_tensor *t,
                               struct error *err),
                   void *arg, struct error *err);
+    /* Optional: the same for what only a resume looks at, to refuse what does
+     * not fit: such tensors are not among those of export(), and import()
+     * checks them. Any rank may call it. */
+    int (*export_marks)(struct model *m,
+                        int (*each)(void *arg, const struct model_tensor *t,
+                                    struct error *err),
+                        void *arg, struct error *err);
+    /* Optional: what export() gives is an adapter. */
+    bool (*is_adapter)(const struct model *m);
+    /* Optional: writes what lies beside the tensors of a checkpoint, so that
+     * other programs load its directory as it is; each file is synced, the
+     * directory need not be. It may write the files that checkpoint_remove()
+     * names. */
+    int (*save_config)(struct model *m, const char *dir, struct error *err);
     /* Imports a tensor by name; the shape must be this model's. Converts
      * between all floating point types.
      * err  ERR_NOTFOUND no such name, ERR_INVAL another shape or type; both

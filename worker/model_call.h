@@ -120,6 +120,27 @@ static inline int MUST_CHECK model_export(
     return m->ops->export(m, each, arg, err);
 }
 
+static inline int MUST_CHECK model_export_marks(
+    struct model *m,
+    int (*each)(void *arg, const struct model_tensor *t, struct error *err),
+    void *arg, struct error *err)
+{
+    return m->ops->export_marks != NULL
+               ? m->ops->export_marks(m, each, arg, err)
+               : 0;
+}
+
+static inline bool model_is_adapter(const struct model *m)
+{
+    return m->ops->is_adapter != NULL && m->ops->is_adapter(m);
+}
+
+static inline int MUST_CHECK model_save_config(struct model *m, const char *dir,
+                                               struct error *err)
+{
+    return m->ops->save_config != NULL ? m->ops->save_config(m, dir, err) : 0;
+}
+
 static inline int MUST_CHECK model_import(struct model *m,
                                           const struct model_tensor *t,
                                           struct error *err)

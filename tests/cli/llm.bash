@@ -94,9 +94,9 @@ losses() {
 # The iteration of the newest checkpoint below the directory.
 newest() {
     local f most=0
-    for f in "$1"/ckpt/step-*[0-9]/state.json; do
+    for f in "$1"/ckpt/step-*[0-9]/train/state.json; do
         [ -e "$f" ] || continue
-        f=${f%/state.json}
+        f=${f%/train/state.json}
         [ "${f##*-}" -gt "$most" ] && most=${f##*-}
     done
     echo "$most"

@@ -24,7 +24,7 @@ sql() { sqlite3 -readonly "$ctld_dir/state/$1.db" "$2"; }
 block() {
     local step
     for step in "$@"; do
-        mkdir -p "ckpt/$step.tmp/model.safetensors"
+        mkdir -p "ckpt/$step.tmp/"{,adapter_}model.safetensors
     done
 }
 unblock() { rm -rf "ckpt/$1.tmp"; }

@@ -244,19 +244,19 @@ mib_of() {
     run worker 1
     [ "$status" -eq 0 ]
     local old=$dir/out/ckpt/step-32 new=$dir/out/ckpt/step-48
-    printf 'damage' >"$new/state.json"
-    cp "$new/optim.safetensors" "$old/model.safetensors"
+    printf 'damage' >"$new/train/state.json"
+    cp "$new/train/optim.safetensors" "$old/model.safetensors"
     run worker 1
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ $output == *'checkpoint is damaged, not used why="step-48: state.json: '* ]]
+    [[ $output == *'checkpoint is damaged, not used why="step-48: train/state.json: '* ]]
     [[ $output == *'checkpoint is damaged, not used why="step-32: model.safetensors: '* ]]
     [[ $output == *'no checkpoint can be used, training begins at iteration 1 '* ]]
     # With one that is whole: the others by name, and no new beginning.
-    printf 'damage' >"$new/state.json"
+    printf 'damage' >"$new/train/state.json"
     run worker 1
     echo "$output"
-    [[ $output == *'not used why="step-48: state.json: '* ]]
+    [[ $output == *'not used why="step-48: train/state.json: '* ]]
     [[ $output == *"resumed at iteration 32 of 48"* ]]
     [[ $output != *"begins at iteration 1"* ]]
 }
@@ -790,8 +790,8 @@ END
     grep -q ' on host (alone), 1 rank, ' "$BATS_TEST_TMPDIR/log"
     cmp "$dir.mpi/out/ckpt/step-32/model.safetensors" \
         "$dir/out/ckpt/step-32/model.safetensors"
-    cmp "$dir.mpi/out/ckpt/step-32/optim.safetensors" \
-        "$dir/out/ckpt/step-32/optim.safetensors"
+    cmp "$dir.mpi/out/ckpt/step-32/train/optim.safetensors" \
+        "$dir/out/ckpt/step-32/train/optim.safetensors"
 }
 
 @test "MGPU_RAN exists once a rank has started" {

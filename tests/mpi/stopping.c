@@ -322,15 +322,9 @@ static void test_llm(const char *method)
                                   r.iteration == 3 && t.eval_loss[1] > 0),
                  &err, line);
     /* As after a crash: the newest is that of iteration 2. */
-    static const char *const files[] = {"model.safetensors",
-                                        "optim.safetensors", "state.json"};
-    for (int i = 0; i < 3 && mpi_rank == 0; i++) {
-        (void)snprintf(path, sizeof(path), "%s/ckpt/step-3/%s", dir, files[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof(path), "%s/ckpt/step-3", dir);
+    (void)snprintf(path, sizeof(path), "%s/ckpt", dir);
     if (mpi_rank == 0)
-        (void)rmdir(path);
+        (void)checkpoint_remove(path, 3, "", NULL);
     (void)MPI_Barrier(MPI_COMM_WORLD);
     r.iteration = -1;
     rc = rc < 0 ? rc : run_on(1, &spec, dir, 0, &r, &t);

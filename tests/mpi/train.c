@@ -77,9 +77,10 @@ static void test_stopped(struct comm *c, const struct job_spec *spec,
                  "with the losses of the run that was not stopped");
     (void)mpi_ok(r.eval_accuracy == w->result.eval_accuracy, NULL,
                  "its accuracy");
-    (void)mpi_ok(same_file(dir, w->dir, r.iteration, "model.safetensors") &&
-                     same_file(dir, w->dir, r.iteration, "optim.safetensors"),
-                 NULL, "and its model");
+    (void)mpi_ok(
+        same_file(dir, w->dir, r.iteration, "model.safetensors") &&
+            same_file(dir, w->dir, r.iteration, "train/optim.safetensors"),
+        NULL, "and its model");
     int64_t all = r.iteration;
     (void)mpi_ok(run(c, spec, dir, 0, &r, &t) == 0 && r.end == TRAIN_DONE &&
                      r.iteration == all,
@@ -254,20 +255,17 @@ static double ticking_now(const struct clock *c)
 static bool is_best(const char *dir)
 {
     char path[160];
-    (void)snprintf(path, sizeof(path), "%s/ckpt/best/state.json", dir);
+    (void)snprintf(path, sizeof(path), "%s/ckpt/best/train/state.json", dir);
     return access(path, F_OK) == 0;
 }
 
 static void remove_best(const char *dir)
 {
-    static const char *const files[] = {"model.safetensors",
-                                        "optim.safetensors", "state.json", ""};
     char path[160];
+    (void)snprintf(path, sizeof(path), "%s/ckpt", dir);
     (void)MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < 4 && mpi_rank == 0; i++) {
-        (void)snprintf(path, sizeof(path), "%s/ckpt/best/%s", dir, files[i]);
-        (void)remove(path);
-    }
+    if (mpi_rank == 0)
+        (void)checkpoint_remove(path, CKPT_BEST, "", NULL);
 }
 
 /* By iterations, by epochs, by the clock of rank 0; and the best. */

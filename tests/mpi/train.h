@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/mpi/mpi_tap.h"
+#include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/cv/mobilenet.h"
 #include "worker/model_kind.h"
 #include "worker/train/trainer_internal.h"
@@ -51,7 +52,6 @@ static inline void train_dir(char ret[64])
 
 static inline void train_remove(const char *dir)
 {
-    static const char *const sub[] = {"ckpt"};
     /* What a language model leaves. */
     static const char *const results[] = {
         "samples.jsonl",     "adapter_config.json",
@@ -69,19 +69,9 @@ static inline void train_remove(const char *dir)
         (void)snprintf(path, sizeof(path), "%s/%s", dir, results[i]);
         (void)unlink(path);
     }
-    for (int i = 0; i < 256; i++) {
-        static const char *const files[] = {"model.safetensors",
-                                            "optim.safetensors", "state.json",
-                                            "ema.safetensors"};
-        for (int k = 0; k < 4; k++) {
-            (void)snprintf(path, sizeof(path), "%s/%s/step-%d/%s", dir, sub[0],
-                           i, files[k]);
-            (void)unlink(path);
-        }
-        (void)snprintf(path, sizeof(path), "%s/%s/step-%d", dir, sub[0], i);
-        (void)rmdir(path);
-    }
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, sub[0]);
+    (void)snprintf(path, sizeof(path), "%s/ckpt", dir);
+    for (int i = 0; i < 256; i++)
+        (void)checkpoint_remove(path, i, "", NULL);
     (void)rmdir(path);
     if (rmdir(dir) < 0)
         tap_diag("'%s' is not empty", dir);

@@ -1,12 +1,19 @@
 /* checkpoint.h - save and load the state with which a training run resumes as
  * if it had never stopped.
  *
- *   <dir>/step-<iteration>/model.safetensors   what the model exports
- *                          optim.safetensors   the optimizer's flat arrays
- *                          ema.safetensors     the mean of the weights, if
+ *   <dir>/step-<iteration>/model.safetensors   what the model exports; of an
+ *                                              adapter
+ * adapter_model.safetensors ema.safetensors     the mean of the weights, if
  *                                              there is one, as the model
- *                          state.json          the position, and checksums
+ *                          train/optim.safetensors  the optimizer's flat
+ *                                              arrays, and what else only a
+ *                                              resume needs
+ *                          train/state.json    the position, and checksums
  *   <dir>/best/                                the same; never loaded unasked
+ *
+ * Beside the model lie the files of model_ops.save_config(), with which other
+ * programs load the directory as it is. Earlier versions had no train/, and
+ * its files beside the model: they are read, too.
  *
  * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
  * it is there whole or not at all. The newest `keep` stay. Loading takes the

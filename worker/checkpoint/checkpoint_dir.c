@@ -7,18 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/crc64.h"
 
-enum { STATE_VERSION = 1 };
+enum { STATE_VERSION = 1 }; /* plus the layout */
 
-const char *const checkpoint_files[CKPT_FILES] = {
-    [CKPT_MODEL] = "model.safetensors",
-    [CKPT_OPTIM] = "optim.safetensors",
-    [CKPT_EMA] = "ema.safetensors",
-    [CKPT_STATE] = "state.json",
+const char checkpoint_train[] = "train";
+const char *const checkpoint_names[CKPT_LAYOUTS][CKPT_FILES] = {
+    [CKPT_FLAT] = {[CKPT_MODEL] = "model.safetensors",
+                   [CKPT_ADAPTER] = "adapter_model.safetensors",
+                   [CKPT_OPTIM] = "optim.safetensors",
+                   [CKPT_EMA] = "ema.safetensors",
+                   [CKPT_STATE] = "state.json"},
+    [CKPT_TRAIN] = {[CKPT_MODEL] = "model.safetensors",
+                    [CKPT_ADAPTER] = "adapter_model.safetensors",
+                    [CKPT_OPTIM] = "train/optim.safetensors",
+                    [CKPT_EMA] = "ema.safetensors",
+                    [CKPT_STATE] = "train/state.json"},
 };
+const char *const *const checkpoint_files = checkpoint_names[CKPT_TRAIN];
 
 int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
                     const char *suffix, struct error *err)
@@ -88,28 +97,93 @@ int checkpoint_make_dirs(const char *path, struct error *err)
     return rc;
 }
 
+/* A file of dir/name and what a kill left of it. */
+static int remove_file(const char *dir, const char *name, struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", dir, name);
+    if (rc == 0 && unlink(buf_str(&path)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&path));
+    rc = rc < 0 ? rc : buf_addstr(&path, ".tmp", err);
+    if (rc == 0 && unlink(buf_str(&path)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&path));
+    buf_clear(&path);
+    return rc;
+}
+
+static int remove_dir(const char *dir, const char *name, struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", dir, name);
+    if (rc == 0 && rmdir(buf_str(&path)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&path));
+    buf_clear(&path);
+    return rc;
+}
+
+int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
+                      struct error *err)
+{
+    /* What model_ops.save_config() may write. */
+    static const char *const beside[] = {
+        "adapter_config.json",     "config.json",
+        "generation_config.json",  "tokenizer.model",
+        "tokenizer.json",          "tokenizer_config.json",
+        "special_tokens_map.json", "added_tokens.json",
+        "chat_template.jinja",     "original/tokenizer.model"};
+    struct buf step = BUF_INIT;
+    int rc = checkpoint_path(&step, dir, iteration, suffix, err);
+    for (int i = 0; i < CKPT_LAYOUTS * CKPT_FILES && rc == 0; i++)
+        rc = remove_file(buf_str(&step),
+                         checkpoint_names[i / CKPT_FILES][i % CKPT_FILES], err);
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && rc == 0; i++)
+        rc = remove_file(buf_str(&step), beside[i], err);
+    rc = rc < 0 ? rc : remove_dir(buf_str(&step), checkpoint_train, err);
+    rc = rc < 0 ? rc : remove_dir(buf_str(&step), "original", err);
+    if (rc == 0 && rmdir(buf_str(&step)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&step));
+    buf_clear(&step);
+    return rc;
+}
+
+/* ---- state.json ---------------------------------------------------------- */
+
+static int add_crc(struct buf *out, enum checkpoint_file i, uint64_t crc,
+                   const char *before, struct error *err)
+{
+    return buf_addf(out, err, "%s\"%s\":\"%016" PRIx64 "\"", before,
+                    checkpoint_files[i], crc);
+}
+
+static int add_files(struct buf *out, const uint64_t crc[CKPT_STATE],
+                     struct error *err)
+{
+    const enum checkpoint_file model =
+        crc[CKPT_ADAPTER] != 0 ? CKPT_ADAPTER : CKPT_MODEL;
+    int rc = add_crc(out, model, crc[model], ",\"files\":{", err);
+    rc = rc < 0 ? rc : add_crc(out, CKPT_OPTIM, crc[CKPT_OPTIM], ",", err);
+    if (rc == 0 && crc[CKPT_EMA] != 0)
+        rc = add_crc(out, CKPT_EMA, crc[CKPT_EMA], ",", err);
+    return rc < 0 ? rc : buf_addstr(out, "}", err);
+}
+
 int checkpoint_encode(const struct checkpoint_state *s,
                       const uint64_t crc[CKPT_STATE], struct buf *out,
                       struct error *err)
 {
     size_t start = out->len;
-    int rc = buf_addf(
-        out, err,
-        "{\"version\":%d,\"iteration\":%" PRId64 ",\"updates\":%" PRId64
-        ",\"epoch\":%d,\"batch\":%d,"
-        "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
-        ",\"batch_size\":%d"
-        ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
-        ",\"counted\":%" PRId64 ",\"files\":{\"%s\":\"%016" PRIx64
-        "\",\"%s\":\"%016" PRIx64 "\"",
-        STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
-        s->ranks, s->global_batch, s->batch_size, s->epoch_s, s->loss_sum,
-        s->samples, s->counted, checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
-        checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
-    if (rc == 0 && crc[CKPT_EMA] != 0)
-        rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
-                      checkpoint_files[CKPT_EMA], crc[CKPT_EMA]);
-    rc = rc < 0 ? rc : buf_addstr(out, "}", err);
+    int rc =
+        buf_addf(out, err,
+                 "{\"version\":%d,\"iteration\":%" PRId64
+                 ",\"updates\":%" PRId64 ",\"epoch\":%d,\"batch\":%d,"
+                 "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
+                 ",\"batch_size\":%d"
+                 ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
+                 ",\"counted\":%" PRId64,
+                 STATE_VERSION + CKPT_TRAIN, s->iteration, s->updates, s->epoch,
+                 s->batch, s->seed, s->ranks, s->global_batch, s->batch_size,
+                 s->epoch_s, s->loss_sum, s->samples, s->counted);
+    rc = rc < 0 ? rc : add_files(out, crc, err);
     if (rc == 0 && s->tokens > 0)
         rc = buf_addf(out, err, ",\"tokens\":%" PRId64, s->tokens);
     if (rc == 0 && isfinite(s->best))
@@ -155,21 +229,36 @@ static int get_int(const json_t *o, const char *key, int64_t min, int64_t max,
     return 0;
 }
 
+static int get_files(const json_t *o, int64_t version, uint64_t crc[CKPT_STATE],
+                     struct error *err)
+{
+    const json_t *files = json_object_get(o, "files");
+    const char *const *names = checkpoint_names[version - STATE_VERSION];
+    const char *adapter = names[CKPT_ADAPTER], *ema = names[CKPT_EMA];
+    if (json_object_get(files, adapter) != NULL &&
+        get_crc(files, adapter, &crc[CKPT_ADAPTER], err) < 0)
+        return -1;
+    if (crc[CKPT_ADAPTER] == 0 &&
+        get_crc(files, names[CKPT_MODEL], &crc[CKPT_MODEL], err) < 0)
+        return -1;
+    if (json_object_get(files, ema) != NULL &&
+        get_crc(files, ema, &crc[CKPT_EMA], err) < 0)
+        return -1;
+    return get_crc(files, names[CKPT_OPTIM], &crc[CKPT_OPTIM], err);
+}
+
 static int get_state(const json_t *o, struct checkpoint_state *s,
                      uint64_t crc[CKPT_STATE], struct error *err)
 {
     int64_t version = 0, epoch = 0, batch = 0, ranks = 0, batch_size = 0;
-    const json_t *files = json_object_get(o, "files");
-    const char *model = checkpoint_files[CKPT_MODEL];
-    const char *optim = checkpoint_files[CKPT_OPTIM];
-    const char *ema = checkpoint_files[CKPT_EMA];
     const json_t *best = json_object_get(o, "best");
     const json_t *watched = json_object_get(o, "watched");
     int64_t waited = 0;
     const json_t *scale = json_object_get(o, "loss_scale");
     /* A file without "counted" is older and counted all samples. */
     const char *counted = json_object_get(o, "counted") ? "counted" : "samples";
-    if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
+    if (get_int(o, "version", STATE_VERSION, STATE_VERSION + CKPT_LAYOUTS - 1,
+                &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
         get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
         get_int(o, "epoch", 1, INT32_MAX, &epoch, err) ||
@@ -183,10 +272,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         get_int(o, counted, 0, INT64_MAX, &s->counted, err) ||
         (json_object_get(o, "tokens") != NULL &&
          get_int(o, "tokens", 0, INT64_MAX, &s->tokens, err)) ||
-        get_crc(files, model, &crc[CKPT_MODEL], err) ||
-        get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
-        (json_object_get(files, ema) != NULL &&
-         get_crc(files, ema, &crc[CKPT_EMA], err)) ||
+        get_files(o, version, crc, err) ||
         (scale != NULL && get_int(o, "good_steps", 0, INT64_MAX,
                                   &s->loss_scale.good_steps, err)))
         return -1;

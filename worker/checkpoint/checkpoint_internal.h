@@ -7,9 +7,11 @@
 #include "jobs/base/buf.h"
 #include "worker/checkpoint/checkpoint.h"
 
-/* Files before CKPT_STATE hold tensors; CKPT_EMA is optional. */
+/* Files before CKPT_STATE hold tensors. A checkpoint has one of CKPT_MODEL and
+ * CKPT_ADAPTER; CKPT_EMA is optional. */
 enum checkpoint_file {
     CKPT_MODEL,
+    CKPT_ADAPTER,
     CKPT_OPTIM,
     CKPT_EMA,
     CKPT_STATE,
@@ -18,10 +20,16 @@ enum checkpoint_file {
 
 /* In place of an iteration: the directory "best". */
 enum { CKPT_BEST = -1 };
-extern const char *const checkpoint_files[CKPT_FILES];
+/* The earlier layout has no train/. */
+enum checkpoint_layout { CKPT_FLAT, CKPT_TRAIN, CKPT_LAYOUTS };
+extern const char *const checkpoint_names[CKPT_LAYOUTS][CKPT_FILES];
+/* Those that are written. */
+extern const char *const *const checkpoint_files;
+extern const char checkpoint_train[]; /* the directory */
 
 /* The checksums of the data files travel in state.json, whose own text
- * carries one too. That of a file that is not there is 0. */
+ * carries one too. That of a file that is not there is 0. Both layouts are
+ * decoded, the one that is written is encoded. */
 int checkpoint_encode(const struct checkpoint_state *s,
                       const uint64_t crc[CKPT_STATE], struct buf *out,
                       struct error *err) MUST_CHECK;
@@ -42,6 +50,9 @@ static inline int64_t checkpoint_whole(const struct checkpoint_parts *p,
  * With `tmp`, those of step-N.tmp. No directory: none. */
 int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,
                     struct error *err) MUST_CHECK;
+/* Removes our files alone: a directory with another file in it stays. */
+int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
+                      struct error *err);
 int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
                     const char *suffix, struct error *err) MUST_CHECK;
 

@@ -31,20 +31,34 @@ static void clear(struct whole *w)
         safetensors_close(&w->files[i]);
 }
 
-static int read_state(const char *step, struct checkpoint_state *ret,
-                      uint64_t crc[CKPT_STATE], struct error *err)
+/* One without train/ is of an earlier version. */
+static int find_names(const char *step, const char *const **ret,
+                      struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", step, checkpoint_train);
+    if (rc == 0)
+        *ret = access(buf_str(&path), F_OK) < 0 && errno == ENOENT
+                   ? checkpoint_names[CKPT_FLAT]
+                   : checkpoint_names[CKPT_TRAIN];
+    buf_clear(&path);
+    return rc;
+}
+
+static int read_state(const char *step, const char *name,
+                      struct checkpoint_state *ret, uint64_t crc[CKPT_STATE],
+                      struct error *err)
 {
     struct buf path = BUF_INIT, text = BUF_INIT;
     int rc = -1;
-    if (buf_addf(&path, err, "%s/%s", step, checkpoint_files[CKPT_STATE]) ==
-            0 &&
+    if (buf_addf(&path, err, "%s/%s", step, name) == 0 &&
         buf_read_file(&text, buf_str(&path), STATE_MAX_BYTES, err) == 0 &&
         checkpoint_decode(buf_str(&text), text.len, ret, crc, err) == 0)
         rc = 0;
     buf_clear(&path);
     buf_clear(&text);
     if (rc < 0)
-        return error_wrap(err, "%s", checkpoint_files[CKPT_STATE]);
+        return error_wrap(err, "%s", name);
     return 0;
 }
 
@@ -89,15 +103,22 @@ static int read_tensors(const char *step, const char *name, uint64_t crc,
     return rc;
 }
 
+static bool is_in(int i, const uint64_t crc[CKPT_STATE])
+{
+    return i == CKPT_OPTIM || crc[i] != 0 ||
+           (i == CKPT_MODEL && crc[CKPT_ADAPTER] == 0);
+}
+
 static int read_step(const char *step, struct whole *ret, struct error *err)
 {
     struct whole w = {.state = {.iteration = 0}};
     uint64_t crc[CKPT_STATE] = {0};
-    int rc = read_state(step, &w.state, crc, err);
+    const char *const *names = checkpoint_files;
+    int rc = find_names(step, &names, err);
+    rc = rc < 0 ? rc : read_state(step, names[CKPT_STATE], &w.state, crc, err);
     for (int i = 0; i < CKPT_STATE && rc == 0; i++)
-        if (i != CKPT_EMA || crc[i] != 0)
-            rc = read_tensors(step, checkpoint_files[i], crc[i], &w.files[i],
-                              err);
+        if (is_in(i, crc))
+            rc = read_tensors(step, names[i], crc[i], &w.files[i], err);
     if (rc < 0) {
         clear(&w);
         return -1;
@@ -115,6 +136,12 @@ static int read_whole(const char *dir, int64_t iteration, struct whole *ret,
     buf_clear(&step);
     return rc < 0 ? error_wrap(err, "step-%" PRId64, iteration) : 0;
 }
+
+/* The model that asks for its marks. */
+struct marks {
+    struct whole *whole;
+    struct model *model;
+};
 
 static int give_tensor(const struct st_tensor *from, struct model *m,
                        struct error *err)
@@ -152,6 +179,25 @@ static int give_tensor(const struct st_tensor *from, struct model *m,
     return model_import(m, &t, err);
 }
 
+static struct safetensors *model_of(struct whole *w)
+{
+    return &w->files[w->files[CKPT_ADAPTER].n > 0 ? CKPT_ADAPTER : CKPT_MODEL];
+}
+
+/* What only a resume checks is in the optimizer's file; before there was
+ * train/, it was in the model's. */
+static int give_mark(void *arg, const struct model_tensor *t, struct error *err)
+{
+    struct marks *k = arg;
+    const struct st_tensor *from =
+        safetensors_find(&k->whole->files[CKPT_OPTIM], t->name);
+    if (from == NULL)
+        from = safetensors_find(model_of(k->whole), t->name);
+    if (from == NULL)
+        return error_set(err, ERR_INVAL, "no tensor '%s'", t->name);
+    return give_tensor(from, k->model, err);
+}
+
 static int require_tensor(void *arg, const struct model_tensor *t,
                           struct error *err)
 {
@@ -184,17 +230,33 @@ static int give_array(const struct checkpoint_parts *parts, int32_t i,
     return parts->dev->ops->sync(parts->dev, err);
 }
 
+struct name {
+    const char *text;
+    bool is_mark;
+};
+
+static int compare_mark(void *arg, const struct model_tensor *t,
+                        struct error *err)
+{
+    struct name *n = arg;
+    (void)err;
+    n->is_mark = n->is_mark || strcmp(n->text, t->name) == 0;
+    return 0;
+}
+
 /* Refuses arrays that this run does not have: they would be lost. */
 static int refuse_others(const struct safetensors *f,
                          const struct checkpoint_parts *parts,
                          struct error *err)
 {
     for (size_t i = 0; i < f->n; i++) {
+        struct name n = {.text = f->tensors[i].name};
         int32_t k = 0;
-        while (k < parts->n &&
-               strcmp(parts->arrays[k].name, f->tensors[i].name) != 0)
+        while (k < parts->n && strcmp(parts->arrays[k].name, n.text) != 0)
             k++;
-        if (k == parts->n)
+        if (model_export_marks(parts->model, compare_mark, &n, err) < 0)
+            return -1;
+        if (k == parts->n && !n.is_mark)
             return error_set(err, ERR_INVAL,
                              "it is of another optimizer, or train.ema: this "
                              "run has no use for its '%.80s'",
@@ -271,7 +333,9 @@ static int find_whole(const char *dir, struct whole *ret,
 static int give_whole(struct whole *w, const struct checkpoint_parts *parts,
                       struct checkpoint_state *ret, struct error *err)
 {
-    int rc = give_model(&w->files[CKPT_MODEL], parts->model, err);
+    struct marks marks = {w, parts->model};
+    int rc = model_export_marks(parts->model, give_mark, &marks, err);
+    rc = rc < 0 ? rc : give_model(model_of(w), parts->model, err);
     rc = rc < 0 ? rc : give_optim(&w->files[CKPT_OPTIM], parts, err);
     if (rc == 0)
         *ret = w->state;

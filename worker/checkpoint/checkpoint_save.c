@@ -12,26 +12,7 @@
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/safetensors.h"
 
-/* Removes our files alone: a directory with another file in it stays. */
-static int remove_step(const char *dir, int64_t iteration, const char *suffix,
-                       struct error *err)
-{
-    struct buf step = BUF_INIT, file = BUF_INIT;
-    int rc = checkpoint_path(&step, dir, iteration, suffix, err);
-    for (int i = 0; i < CKPT_FILES && rc == 0; i++) {
-        buf_reset(&file);
-        rc = buf_addf(&file, err, "%s/%s", buf_str(&step), checkpoint_files[i]);
-        if (rc == 0 && unlink(buf_str(&file)) < 0 && errno != ENOENT)
-            rc = error_sys(err, errno, "remove '%s'", buf_str(&file));
-    }
-    if (rc == 0 && rmdir(buf_str(&step)) < 0 && errno != ENOENT)
-        rc = error_sys(err, errno, "remove '%s'", buf_str(&step));
-    buf_clear(&step);
-    buf_clear(&file);
-    return rc;
-}
-
-/* ---- the two data files ------------------------------------------------- */
+/* ---- files of tensors ---------------------------------------------------- */
 
 static enum st_type type_of(enum dtype dt)
 {
@@ -60,7 +41,8 @@ static int write_one(void *arg, const struct model_tensor *t, struct error *err)
 static int write_model(struct st_writer *w,
                        const struct checkpoint_parts *parts, struct error *err)
 {
-    if (model_export(parts->model, declare_one, w, err) < 0 ||
+    if (safetensors_declare_format(w, "pt", err) < 0 ||
+        model_export(parts->model, declare_one, w, err) < 0 ||
         safetensors_begin(w, err) < 0)
         return -1;
     return model_export(parts->model, write_one, w, err);
@@ -112,9 +94,11 @@ static int write_optim(struct st_writer *w,
     void *host = malloc(most);
     if (host == NULL)
         return error_set(err, ERR_NOMEM, "%zu bytes", most);
+    rc = rc < 0 ? rc : model_export_marks(parts->model, declare_one, w, err);
     rc = rc < 0 ? rc : safetensors_begin(w, err);
     for (int32_t i = 0; i < parts->n && rc == 0; i++)
         rc = write_array(w, parts, i, host, err);
+    rc = rc < 0 ? rc : model_export_marks(parts->model, write_one, w, err);
     free(host);
     return rc;
 }
@@ -179,18 +163,42 @@ static int write_ema(const char *step, const struct checkpoint_parts *parts,
 
 /* ---- the whole ---------------------------------------------------------- */
 
+static int make_dir(const char *path, struct error *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_sys(err, errno, "make directory '%s'", path);
+    return 0;
+}
+
+static enum checkpoint_file model_file(const struct checkpoint_parts *parts)
+{
+    return model_is_adapter(parts->model) ? CKPT_ADAPTER : CKPT_MODEL;
+}
+
+static int write_files(const char *step, const struct checkpoint_state *state,
+                       const struct checkpoint_parts *parts, struct error *err)
+{
+    const enum checkpoint_file model = model_file(parts);
+    uint64_t crc[CKPT_STATE] = {0};
+    if (write_file(step, model, parts, &crc[model], err) < 0 ||
+        write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
+        write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
+        model_save_config(parts->model, step, err) < 0)
+        return -1;
+    return write_state(step, state, crc, err);
+}
+
 static int write_step(const char *step, const struct checkpoint_state *state,
                       const struct checkpoint_parts *parts, struct error *err)
 {
-    uint64_t crc[CKPT_STATE] = {0};
-    if (mkdir(step, 0700) < 0 && errno != EEXIST)
-        return error_sys(err, errno, "make directory '%s'", step);
-    if (write_file(step, CKPT_MODEL, parts, &crc[CKPT_MODEL], err) < 0 ||
-        write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
-        write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
-        write_state(step, state, crc, err) < 0)
-        return -1;
-    return file_atomic_sync(step, err);
+    struct buf train = BUF_INIT;
+    int rc = buf_addf(&train, err, "%s/%s", step, checkpoint_train);
+    rc = rc < 0 ? rc : make_dir(step, err);
+    rc = rc < 0 ? rc : make_dir(buf_str(&train), err);
+    rc = rc < 0 ? rc : write_files(step, state, parts, err);
+    rc = rc < 0 ? rc : file_atomic_sync(buf_str(&train), err);
+    buf_clear(&train);
+    return rc < 0 ? rc : file_atomic_sync(step, err);
 }
 
 /* A checkpoint of this name is the same position written again, or a damaged
@@ -203,7 +211,7 @@ static int replace(const char *dir, int64_t iteration, const char *tmp,
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return error_sys(err, errno, "exchange '%s'", tmp);
-    if (remove_step(dir, iteration, "", err) < 0)
+    if (checkpoint_remove(dir, iteration, "", err) < 0)
         return -1;
     return rename(tmp, to) < 0 ? error_sys(err, errno, "rename '%s'", tmp) : 0;
 }
@@ -221,7 +229,7 @@ static int publish(const char *dir, int64_t iteration, const char *tmp,
     }
     rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     if (rc == 0) /* what is left of the old one; the next save tries again */
-        (void)remove_step(dir, iteration, ".tmp", NULL);
+        (void)checkpoint_remove(dir, iteration, ".tmp", NULL);
     buf_clear(&to);
     return rc;
 }
@@ -237,7 +245,7 @@ static void remove_old(const char *dir, int64_t newest, int32_t keep)
         return;
     for (size_t i = 0; i < n; i++)
         if (list[i] > newest || kept++ >= keep)
-            (void)remove_step(dir, list[i], "", NULL);
+            (void)checkpoint_remove(dir, list[i], "", NULL);
     free(list);
 }
 
@@ -250,7 +258,7 @@ static void remove_tmp(const char *dir)
     if (checkpoint_list(dir, true, &list, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        (void)remove_step(dir, list[i], ".tmp", NULL);
+        (void)checkpoint_remove(dir, list[i], ".tmp", NULL);
     free(list);
 }
 
@@ -265,7 +273,7 @@ static int save_as(const char *dir, int64_t name,
     rc = rc < 0 ? rc : publish(dir, name, buf_str(&tmp), err);
     if (rc < 0) {
         if (tmp.len > 0)
-            (void)remove_step(dir, name, ".tmp", NULL);
+            (void)checkpoint_remove(dir, name, ".tmp", NULL);
         (void)error_wrap(err, "checkpoint");
     }
     buf_clear(&tmp);
@@ -291,7 +299,7 @@ int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
 {
     if (checkpoint_make_dirs(dir, err) < 0)
         return error_wrap(err, "checkpoint");
-    (void)remove_step(dir, CKPT_BEST, ".tmp", NULL);
+    (void)checkpoint_remove(dir, CKPT_BEST, ".tmp", NULL);
     return save_as(dir, CKPT_BEST, state, parts, err);
 }
 
@@ -318,7 +326,7 @@ int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
     const bool has_mean = parts->show != NULL;
     int rc = checkpoint_path(&tmp, dir, 0, ".tmp", err);
     if (rc == 0) {
-        (void)remove_step(dir, 0, ".tmp", NULL);
+        (void)checkpoint_remove(dir, 0, ".tmp", NULL);
         if (mkdir(buf_str(&tmp), 0700) < 0 && errno != EEXIST)
             rc = error_sys(err, errno, "make directory '%s'", buf_str(&tmp));
     }
@@ -329,7 +337,7 @@ int checkpoint_export(const char *dir, const struct checkpoint_parts *parts,
         rc = move_up(dir, buf_str(&tmp), CKPT_EMA, err);
     rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     if (tmp.len > 0)
-        (void)remove_step(dir, 0, ".tmp", NULL);
+        (void)checkpoint_remove(dir, 0, ".tmp", NULL);
     buf_clear(&tmp);
     return rc;
 }

@@ -294,11 +294,6 @@ static void *state(struct model *model)
     return NULL;
 }
 
-int64_t llama_digest(const struct model *model)
-{
-    return ((const struct llama *)model)->digest;
-}
-
 static const struct model_plan *planned(const struct model *model)
 {
     return &((const struct llama *)model)->plan;
@@ -389,9 +384,10 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .put = llama_put, .forward = llama_forward, .backward = llama_backward,   \
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
     .planned = planned, .ranges = ranges, .export = llama_export,             \
-    .import = llama_import, .describe = describe, .save = llama_save,         \
-    .sample = llama_sample, .part = llama_part, .reached = llama_reached,     \
-    .floor = llama_floor
+    .export_marks = llama_export_marks, .is_adapter = llama_is_adapter,       \
+    .save_config = llama_save_config, .import = llama_import,                 \
+    .describe = describe, .save = llama_save, .sample = llama_sample,         \
+    .part = llama_part, .reached = llama_reached, .floor = llama_floor
 
 static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {

@@ -174,6 +174,13 @@ int llama_export(struct model *model,
                  void *arg, struct error *err) MUST_CHECK;
 int llama_import(struct model *model, const struct model_tensor *t,
                  struct error *err) MUST_CHECK;
+int llama_export_marks(struct model *model,
+                       int (*each)(void *arg, const struct model_tensor *t,
+                                   struct error *err),
+                       void *arg, struct error *err) MUST_CHECK;
+bool llama_is_adapter(const struct model *model);
+int llama_save_config(struct model *model, const char *dir,
+                      struct error *err) MUST_CHECK;
 int llama_save(struct model *model, const char *dir, const void *weights,
                enum dtype dt, struct error *err) MUST_CHECK;
 int llama_sample(struct model *model, const char *prompt,

@@ -79,6 +79,36 @@ static int each_weight(void *arg,
     return 0;
 }
 
+static struct adapter_config config_of(const struct llama *m)
+{
+    const struct llama_shape *s = &m->shape;
+    struct adapter_config c = {.rank = s->rank,
+                               .alpha = s->alpha,
+                               .dropout = m->conf.dropout,
+                               .targets = s->targets};
+    (void)snprintf(c.quantizer, sizeof(c.quantizer), "%s",
+                   llama_base_word(m->base.quantizer));
+    return c;
+}
+
+bool llama_is_adapter(const struct model *model)
+{
+    return !((const struct llama *)model)->shape.is_full;
+}
+
+/* What hf_write() and adapter_write() have beside their tensors. */
+int llama_save_config(struct model *model, const char *dir, struct error *err)
+{
+    const struct llama *m = llama_of(model);
+    if (!m->shape.is_full) {
+        const struct adapter_config c = config_of(m);
+        return adapter_write_config(dir, &c, m->conf.dir, err);
+    }
+    if (hf_write_config(dir, m->conf.dir, err) < 0)
+        return -1;
+    return m->shape.c.is_untied ? merge_dir_untie(dir, err) : 0;
+}
+
 /* An adapter is kept as exact as it is; a model in the run's type. */
 int llama_save(struct model *model, const char *dir, const void *weights,
                enum dtype dt, struct error *err)
@@ -87,12 +117,7 @@ int llama_save(struct model *model, const char *dir, const void *weights,
     const struct llama_shape *s = &m->shape;
     struct source from = {
         .m = m, .weights = weights, .dt = s->is_full ? m->conf.dt : dt};
-    struct adapter_config c = {.rank = s->rank,
-                               .alpha = s->alpha,
-                               .dropout = m->conf.dropout,
-                               .targets = s->targets};
-    (void)snprintf(c.quantizer, sizeof(c.quantizer), "%s",
-                   llama_base_word(m->base.quantizer));
+    const struct adapter_config c = config_of(m);
     from.host = malloc((size_t)llama_largest(s) * dtype_bytes(from.dt));
     if (from.host == NULL)
         return error_set(err, ERR_NOMEM, "model: a tensor on the host");

@@ -3,8 +3,8 @@
  *
  * Rank 0 moves sharded parameters by the exchange.
  *
- * A frozen base is not in a checkpoint. A digest of its values is, so that
- * an adapter is not trained on with another base.
+ * A frozen base is not in a checkpoint. A digest of its values is, as a mark,
+ * so that an adapter is not trained on with another base.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,8 +146,22 @@ int llama_export(struct model *model,
         rc = rc < 0 ? rc : each(arg, &out, err);
     }
     free(host);
-    if (rc < 0 || s->is_full)
-        return rc;
+    return rc;
+}
+
+int64_t llama_digest(const struct model *model)
+{
+    return ((const struct llama *)model)->digest;
+}
+
+int llama_export_marks(struct model *model,
+                       int (*each)(void *arg, const struct model_tensor *t,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    if (m->shape.is_full)
+        return 0;
     const struct model_tensor digest = {.name = digest_name,
                                         .dt = DT_N,
                                         .data = &m->digest,

@@ -425,3 +425,13 @@ int adapter_write(const char *dir, const struct adapter_config *c,
     file_atomic_clear(&config);
     return rc < 0 ? rc : file_atomic_sync(dir, err);
 }
+
+int adapter_write_config(const char *dir, const struct adapter_config *c,
+                         const char *base, struct error *err)
+{
+    struct file_atomic config = FILE_ATOMIC_INIT;
+    int rc = write_config(&config, dir, c, base, err);
+    rc = rc < 0 ? rc : file_atomic_rename(&config, err);
+    file_atomic_clear(&config);
+    return rc < 0 ? rc : file_atomic_sync(dir, err);
+}

@@ -78,5 +78,8 @@ int adapter_write(const char *dir, const struct adapter_config *c,
                                           struct error *err),
                               void *to, struct error *err),
                   void *arg, struct error *err) MUST_CHECK;
+/* Writes adapter_config.json alone, beside tensors that are there. */
+int adapter_write_config(const char *dir, const struct adapter_config *c,
+                         const char *base, struct error *err) MUST_CHECK;
 
 #endif

@@ -293,22 +293,35 @@ static int remove_old(const struct output *o, const char *name,
     return rc;
 }
 
+static int stage_copies(struct output *o, const char *base, struct error *err)
+{
+    for (int i = 0; i < COPIED; i++)
+        if (stage_copy(o, i, base, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int rename_copies(struct output *o, struct error *err)
+{
+    for (int i = 0; i < COPIED; i++)
+        if (o->copies[i].tmp.len > 0 &&
+            file_atomic_rename(&o->copies[i], err) < 0)
+            return -1;
+    return o->original.len > 0 ? file_atomic_sync(buf_str(&o->original), err)
+                               : 0;
+}
+
 /* Files of an earlier write must not be taken for parts of this one: its index
  * goes first, and if this one has an index, its single file too. */
 static int rename_all(struct output *o, struct error *err)
 {
     if (remove_old(o, index_name, err) < 0 ||
-        (has_index(o) && remove_old(o, single, err) < 0))
+        (has_index(o) && remove_old(o, single, err) < 0) ||
+        rename_copies(o, err) < 0)
         return -1;
-    for (int i = 0; i < COPIED; i++)
-        if (o->copies[i].tmp.len > 0 &&
-            file_atomic_rename(&o->copies[i], err) < 0)
-            return -1;
     for (size_t i = 0; i < o->n_shards; i++)
         if (file_atomic_rename(&shard_at(o, i)->file, err) < 0)
             return -1;
-    if (o->original.len > 0 && file_atomic_sync(buf_str(&o->original), err) < 0)
-        return -1;
     if (file_atomic_sync(o->dir, err) < 0)
         return -1;
     if (!has_index(o))
@@ -338,9 +351,8 @@ static int write_all(struct output *o, const char *base,
                          o->n, o->at);
     if (end_shard(shard_at(o, o->n_shards - 1), err) < 0)
         return -1;
-    for (int i = 0; i < COPIED; i++)
-        if (stage_copy(o, i, base, err) < 0)
-            return -1;
+    if (stage_copies(o, base, err) < 0)
+        return -1;
     if (has_index(o) && stage_index(o, err) < 0)
         return -1;
     return rename_all(o, err);
@@ -360,6 +372,18 @@ int hf_write(const char *dir, const char *base, int64_t shard_bytes,
     for (int i = 0; i < COPIED; i++)
         o.copies[i] = (struct file_atomic)FILE_ATOMIC_INIT;
     int rc = write_all(&o, base, each, arg, err);
+    clear(&o);
+    return rc < 0 ? error_wrap(err, "%s", dir) : 0;
+}
+
+int hf_write_config(const char *dir, const char *base, struct error *err)
+{
+    struct output o = {.dir = dir, .index = FILE_ATOMIC_INIT};
+    for (int i = 0; i < COPIED; i++)
+        o.copies[i] = (struct file_atomic)FILE_ATOMIC_INIT;
+    int rc = stage_copies(&o, base, err);
+    rc = rc < 0 ? rc : rename_copies(&o, err);
+    rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     clear(&o);
     return rc < 0 ? error_wrap(err, "%s", dir) : 0;
 }

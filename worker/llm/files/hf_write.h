@@ -38,5 +38,10 @@ int hf_write(const char *dir, const char *base, int64_t shard_bytes,
                                      struct error *err),
                          void *to, struct error *err),
              void *arg, struct error *err) MUST_CHECK;
+/* The same files without tensors: what makes a directory with
+ * model.safetensors a model of Hugging Face.
+ * err  ERR_IO the disk */
+int hf_write_config(const char *dir, const char *base,
+                    struct error *err) MUST_CHECK;
 
 #endif

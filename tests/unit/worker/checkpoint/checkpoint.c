@@ -182,8 +182,8 @@ static void test_damage(struct world *w)
     struct buf skipped = BUF_INIT;
     for (int i = 0; i < CKPT_FILES; i++) {
         path_of(path, 9, checkpoint_files[i]);
-        if (i == CKPT_EMA) { /* these have none */
-            ok(access(path, F_OK) < 0, "no mean of weights, no file of it");
+        if (i == CKPT_EMA || i == CKPT_ADAPTER) { /* these have none */
+            ok(access(path, F_OK) < 0, "no %s", checkpoint_files[i]);
             continue;
         }
         change_byte(path, 40);
@@ -221,8 +221,8 @@ static void test_damage(struct world *w)
  * the newest: the one before it is taken. */
 static void test_no_files(struct world *w)
 {
-    static const char *const files[] = {"model.safetensors",
-                                        "optim.safetensors", "state.json"};
+    static const char *const files[] = {
+        "model.safetensors", "train/optim.safetensors", "train/state.json"};
     char path[160], command[64];
     for (int i = 0; i < 9; i++) {
         (void)snprintf(command, sizeof(command), "rm -rf %s/step-*", dir);
@@ -258,14 +258,16 @@ static void test_damaged_all(struct world *w)
     change_byte(path, 0);
     path_of(path, 9, checkpoint_files[CKPT_OPTIM]);
     change_byte(path, -20);
-    loads(w, 8, "step-9: optim.safetensors: ", "two of three are damaged");
+    loads(w, 8,
+          "step-9: train/optim.safetensors: ", "two of three are damaged");
     path_of(path, 8, checkpoint_files[CKPT_MODEL]);
     (void)unlink(path);
     fill(w, 0.5F);
     is_int(checkpoint_load(dir, &w->parts, &s, &skipped, &err), -1,
            "all are damaged");
-    const char *ten = strstr(buf_str(&skipped), "step-10: state.json: ");
-    const char *nine = strstr(buf_str(&skipped), "\nstep-9: optim.safetensors");
+    const char *ten = strstr(buf_str(&skipped), "step-10: train/state.json: ");
+    const char *nine =
+        strstr(buf_str(&skipped), "\nstep-9: train/optim.safetensors");
     const char *eight = strstr(buf_str(&skipped), "\nstep-8: ");
     ok(err.code == ERR_NOTFOUND && ten == buf_str(&skipped) && nine > ten &&
            eight > nine && strstr(eight, checkpoint_files[CKPT_MODEL]),
@@ -284,7 +286,7 @@ static void test_unreadable(struct world *w)
     struct checkpoint_state s = {.iteration = -1};
     char path[160];
     for (int i = 0; i < CKPT_FILES; i++) {
-        if (i == CKPT_EMA)
+        if (i == CKPT_EMA || i == CKPT_ADAPTER)
             continue;
         path_of(path, 9, checkpoint_files[i]);
         (void)unlink(path);
@@ -477,14 +479,7 @@ int main(void)
         test_no_space(&w);
         destroy(&w);
     }
-    for (int i = 0; i < CKPT_FILES; i++) {
-        char path[160];
-        path_of(path, 13, checkpoint_files[i]);
-        (void)unlink(path);
-    }
-    char path[160];
-    path_of(path, 13, "");
-    (void)rmdir(path);
+    (void)checkpoint_remove(dir, 13, "", NULL);
     is_int(rmdir(dir), 0, "nothing else is left");
     return tap_done();
 }

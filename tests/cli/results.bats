@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# results.bats - what a job of kind llm leaves, used by what can read it: its
+# checkpoints, as the models that they are.
+
+bats_require_minimum_version 1.5.0
+load helpers
+load llm
+
+prompt="Once upon a time"
+
+# says MODEL [OPTION...]: what a model says behind the prompt.
+says() {
+    "$MGPU_BIN/mgpu-model" generate "$@" --prompt "$prompt" --max-new-tokens 12
+}
+
+@test "a checkpoint of adapters is an adapter: generate and merge take it" {
+    local step=$dir/out/ckpt/step-20
+    model=$stories
+    llm_spec lora fp32 2 "optimizer: {lr: 1e-2}" "model: {lora_rank: 4}"
+    run -0 worker 1
+    cmp "$dir/out/adapter_config.json" "$step/adapter_config.json"
+    [ "$(ls "$step")" = "$(printf '%s\n' adapter_config.json adapter_model.safetensors train)" ]
+    [ "$(ls "$step/train")" = "$(printf '%s\n' optim.safetensors state.json)" ]
+    says "$stories" --adapter "$dir/out" >result
+    says "$stories" --adapter "$step" >checkpoint
+    cmp result checkpoint
+    says "$stories" >base
+    not cmp -s base checkpoint
+    "$MGPU_BIN/mgpu-model" merge "$stories" --adapter "$step" -o merged
+    says merged >merged.text
+    cmp result merged.text
+}
+
+@test "a checkpoint of all weights is a model, on two ranks that share them, too" {
+    local ranks step=$dir/out/ckpt/step-20 own
+    model=$stories
+    for ranks in 1 2; do
+        rm -rf "$dir"
+        own=()
+        [ "$ranks" -eq 1 ] || own=("distribution: fsdp")
+        llm_spec full bf16 $((2 * ranks)) "optimizer: {lr: 1e-3}" \
+            "lr_scheduler: {name: constant}" "${own[@]}"
+        change '0,/lr_scheduler/{/lr_scheduler/d}'
+        run -0 worker "$ranks"
+        cmp "$dir/out/config.json" "$step/config.json"
+        cmp "$stories/tokenizer.model" "$step/tokenizer.model"
+        cmp "$dir/out/model.safetensors" "$step/model.safetensors"
+        says "$dir/out" >result
+        says "$step" >checkpoint
+        cmp result checkpoint
+        [ -s "$step/train/optim.safetensors" ] # and the weights in fp32
+    done
+}
