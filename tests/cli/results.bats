@@ -1,10 +1,17 @@
 #!/usr/bin/env bats
 # results.bats - what a job of kind llm leaves, used by what can read it: its
 # checkpoints, as the models that they are.
+# shellcheck disable=SC2034,SC2154 # what llm.bash shares
 
 bats_require_minimum_version 1.5.0
 load helpers
 load llm
+
+setup() {
+    dir=$BATS_TEST_TMPDIR/run
+    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
 
 prompt="Once upon a time"
 
