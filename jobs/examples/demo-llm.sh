@@ -29,8 +29,10 @@ answer() {
 printf 'Starting a private daemon in %s\n' "$dir"
 start_daemon --slots 2
 
-printf '\n$ mgpu-submit --set train.output_dir=%s %s\n' "$out" "$spec"
-job=$("$bin/mgpu-submit" --parsable --set "train.output_dir=$out" "$spec")
+printf '\n$ mgpu-submit --set train.output_dir=%s --set checkpoint.keep_best=true %s\n' \
+    "$out" "$spec"
+job=$("$bin/mgpu-submit" --parsable --set "train.output_dir=$out" \
+    --set checkpoint.keep_best=true "$spec")
 wait_for_job
 show stat --metrics "$job"
 finished=$job
@@ -49,7 +51,9 @@ printf '%s\n' "$before"
 printf '\n$ mgpu-model generate %s --adapter %s --prompt ...\n' "$model" "$out"
 after=$(answer --adapter "$out")
 printf '%s\n' "$after"
-printf '\nAdapter, for PEFT and others: %s\n' "$out/adapter_model.safetensors"
+printf '\nThe adapter of the best evaluation, for PEFT and others: %s\n' \
+    "$out/adapter_model.safetensors"
+printf 'That of the last iteration: %s\n' "$out/last"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 
 # The demo is also a test. The first loss is that of the model as it came.
@@ -63,7 +67,15 @@ if [ "$after" != "The story is about Tom." ] || [ "$before" = "$after" ]; then
     exit 1
 fi
 if [ ! -s "$out/adapter_model.safetensors" ] ||
-    [ ! -s "$out/adapter_config.json" ]; then
-    echo "$demo: there is no adapter in $out" >&2
+    [ ! -s "$out/adapter_config.json" ] ||
+    [ ! -s "$out/last/adapter_model.safetensors" ]; then
+    echo "$demo: there is no adapter in $out, or none in $out/last" >&2
+    exit 1
+fi
+# The adapter in $out is that of the lowest validation loss.
+best=$(printf '%s\n' "$losses" | sort -g -k 2 | awk 'NR == 1 { print $1 }')
+if ! grep -q "saved the best, of iteration $best, in " \
+    "$dir/state/jobs/$finished/1/log"; then
+    echo "$demo: $out is not of iteration $best, which was the best" >&2
     exit 1
 fi

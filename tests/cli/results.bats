@@ -58,3 +58,41 @@ says() {
         [ -s "$step/train/optim.safetensors" ] # and the weights in fp32
     done
 }
+
+# first_best METHOD [KEY: VALUE...]: the loss falls, and the highest is the best.
+first_best() {
+    model=$stories
+    llm_spec "$1" fp32 3 "optimizer: {lr: 1e-3}" "dataset_val: {path: $data/llama-tied/rows.jsonl, template: tokens}" "${@:2}"
+    change 's/^checkpoint: {/&keep_best: true, mode: max, keep_last: 9, /; s/every: 7steps/every: 1epoch/'
+}
+
+@test "keep_best: the output has the best, and last/ the last" {
+    local method file ranks own
+    for method in lora full fsdp; do
+        rm -rf "$dir"
+        ranks=1 own=() file=model.safetensors
+        case $method in
+        lora) file=adapter_model.safetensors own=("model: {lora_rank: 4}") ;;
+        fsdp) ranks=2 own=("distribution: fsdp") ;;
+        esac
+        first_best "${method/fsdp/full}" "${own[@]}"
+        run -0 worker "$ranks"
+        echo "$output"
+        [[ $output == *"saved the last in $dir/out/last"*"saved the best, of iteration $((10 / ranks)), in $dir/out"* ]]
+        cmp "$dir/out/$file" "$dir/out/ckpt/best/$file"
+        cmp "$dir/out/last/$file" "$dir/out/ckpt/step-$((30 / ranks))/$file"
+        not cmp -s "$dir/out/$file" "$dir/out/last/$file"
+    done
+}
+
+@test "keep_best: where the best is damaged the output has the last" {
+    first_best lora "model: {lora_rank: 4}"
+    run -0 worker 1
+    printf damage >"$dir/out/ckpt/best/train/state.json"
+    rm -r "$dir/out/last" "$dir/out/adapter_model.safetensors"
+    run -0 worker 1
+    echo "$output"
+    [[ $output == *"the best checkpoint is not used why="*"train/state.json"* ]]
+    cmp "$dir/out/adapter_model.safetensors" "$dir/out/last/adapter_model.safetensors"
+    grep -q 'train.output_dir has the last, the best cannot be read' "$dir/report.json"
+}

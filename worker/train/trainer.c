@@ -334,12 +334,16 @@ static int evaluate_only(struct trainer *t, struct train_result *ret,
 static int finish(struct trainer *t, struct train_result *r, struct error *err)
 {
     struct error why = ERROR_INIT;
-    char no_last[140] = "", left_out[100] = "", early[140];
+    char no_last[140] = "", no_best[80] = "", left_out[100] = "";
+    char early[140];
     const int64_t bad = t->bad_said + t->data.left_out;
     trainer_sample(t);
     int rc = trainer_save_result(t, &why);
     if (t->needs_last && trainer_save_last(t, no_last, sizeof(no_last),
                                            rc < 0 ? NULL : &why) < 0)
+        rc = -1;
+    if (trainer_export_best(t, no_best, sizeof(no_best), rc < 0 ? NULL : &why) <
+        0)
         rc = -1;
     if (rc < 0) {
         if (err != NULL)
@@ -356,6 +360,7 @@ static int finish(struct trainer *t, struct train_result *r, struct error *err)
         trainer_say(t, "%s", early);
     join(r->why, sizeof(r->why), early);
     join(r->why, sizeof(r->why), no_last);
+    join(r->why, sizeof(r->why), no_best);
     join(r->why, sizeof(r->why), left_out);
     return 0;
 }

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/base/log.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/train/trainer_internal.h"
 
 /* ---- samples -------------------------------------------------------------
@@ -151,23 +155,91 @@ int trainer_sample_between(struct trainer *t, struct error *err)
 /* ---- files ---------------------------------------------------------------
  */
 
+static bool has_best(const struct trainer *t)
+{
+    return t->spec->checkpoint.keep_best && isfinite(t->at.best);
+}
+
+/* Rank 0 writes the model into dir, as it is now. */
+static int write_model(struct trainer *t, const char *dir, const char *what,
+                       struct error *err)
+{
+    const bool mixed = t->mixed.dev != NULL;
+    if (checkpoint_make_dirs(dir, err) < 0 ||
+        t->model->ops->save(t->model, dir,
+                            mixed ? t->mixed.weights : model_params(t->model),
+                            mixed ? DT_F32 : t->dt, err) < 0)
+        return error_wrap(err, "train.output_dir");
+    trainer_say(t, "saved %sin %s", what, dir);
+    return 0;
+}
+
+static int write_last(struct trainer *t, struct error *err)
+{
+    struct buf dir = BUF_INIT;
+    if (!has_best(t))
+        return write_model(t, t->env->out_dir, "", err);
+    int rc = buf_addf(&dir, err, "%s/last", t->env->out_dir);
+    rc = rc < 0 ? rc : write_model(t, buf_str(&dir), "the last ", err);
+    buf_clear(&dir);
+    return rc;
+}
+
+/* Takes the best into the model: nobody needs the last any more. One that is
+ * damaged is found before the model is changed. */
+static int write_best(struct trainer *t, char *ret_why, size_t cap,
+                      struct error *err)
+{
+    const struct checkpoint_parts parts = trainer_parts(t);
+    struct checkpoint_state best = {0};
+    struct error why = ERROR_INIT;
+    struct buf dir = BUF_INIT;
+    char what[80];
+    int rc = buf_addf(&dir, err, "%s/best", t->env->ckpt_dir);
+    if (rc == 0 &&
+        checkpoint_load_one(buf_str(&dir), &parts, &best, &why) < 0) {
+        log_warn("worker", "the best checkpoint is not used why=\"%s\"",
+                 why.msg);
+        (void)snprintf(ret_why, cap,
+                       "train.output_dir has the last, the best cannot be "
+                       "read");
+        rc = write_model(t, t->env->out_dir, "the last ", err);
+    } else if (rc == 0) {
+        (void)snprintf(what, sizeof(what),
+                       "the best, of iteration %" PRId64 ", ", best.iteration);
+        rc = write_model(t, t->env->out_dir, what, err);
+    }
+    buf_clear(&dir);
+    return rc;
+}
+
+/* As the part of rank 0, if the parameters are shared. */
+static int end_sharing(struct trainer *t, int rc, struct error *err)
+{
+    if (t->exchange != NULL && shard_end(t->exchange, rc < 0 ? NULL : err) < 0)
+        rc = -1;
+    reporter_saving(t->env->reporter, false);
+    return rc;
+}
+
 int trainer_save_result(struct trainer *t, struct error *err)
 {
-    const struct model_ops *ops = t->model->ops;
-    const bool mixed = t->mixed.dev != NULL;
-    if (ops->save == NULL)
+    if (t->model->ops->save == NULL)
         return 0;
     if (t->env->comm->rank != 0)
         return t->exchange != NULL ? shard_serve(t->exchange, err) : 0;
     reporter_saving(t->env->reporter, true);
-    int rc = ops->save(t->model, t->env->out_dir,
-                       mixed ? t->mixed.weights : model_params(t->model),
-                       mixed ? DT_F32 : t->dt, err);
-    if (t->exchange != NULL && shard_end(t->exchange, rc < 0 ? NULL : err) < 0)
-        rc = -1;
-    reporter_saving(t->env->reporter, false);
-    if (rc < 0)
-        return error_wrap(err, "train.output_dir");
-    trainer_say(t, "saved in %s", t->env->out_dir);
-    return 0;
+    return end_sharing(t, write_last(t, err), err);
+}
+
+int trainer_export_best(struct trainer *t, char *ret_why, size_t cap,
+                        struct error *err)
+{
+    ret_why[0] = '\0';
+    if (t->model->ops->save == NULL || !has_best(t))
+        return 0;
+    if (t->env->comm->rank != 0)
+        return t->exchange != NULL ? shard_serve(t->exchange, err) : 0;
+    reporter_saving(t->env->reporter, true);
+    return end_sharing(t, write_best(t, ret_why, cap, err), err);
 }
