@@ -40,7 +40,7 @@ struct member {
     bool is_bare;
 };
 
-enum { MEMBERS_MAX = 48 }; /* an object with more members is not bare */
+enum { MEMBERS_MAX = 56 }; /* an object with more members is not bare */
 struct members {
     json_t *o; /* NULL: it is bare */
     size_t n;

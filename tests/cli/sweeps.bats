@@ -140,6 +140,15 @@ YAML
     [[ "$output" == *"1_0  COMPLETED  1 "*" 3.1     -  "*"1_1  COMPLETED  2 "*" 3.2   8.5  "* ]]
     [ "$(stat_of --json 1 | json '$.tasks[1].values.acc')" = 3.2 ]
     [ "$(stat_of --json 1_1 | json '$.job.values.rare')" = 8.5 ]
+    # As columns of the queue, and as its order.
+    run -0 stat_of -t all -o id,metric.acc,metric.rare -S -metric.acc
+    [[ "$output" == *"JOBID  acc  rare"$'\n'"  1_1  3.2   8.5"$'\n'"  1_0  3.1     -" ]]
+    run -0 stat_of -h -o id,metric.rare 1_0 1_1
+    [[ "$output" == *"1_0    -"$'\n'*"1_1  8.5" ]]
+    run -0 stat_of -t all -o id,metric.acc --export csv
+    [ "${lines[1]%$'\r'}" = 1_0,3.1000000000000001 ]
+    run -64 stat_of --watch -o id,metric.acc
+    [[ "$output" == *"tables that are printed once"* ]]
 }
 
 @test "a chart names tasks by whole characters" {

@@ -106,6 +106,48 @@ static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
                             "no column '%s'; see mgpu-stat -o help", q);
 }
 
+/* ---- metrics of programs --------------------------------------------------
+ */
+static const char own_head[] = "metric.";
+
+bool columns_is_own(const char *word)
+{
+    const size_t head = sizeof(own_head) - 1;
+    return strncmp(word, own_head, head) == 0 && word[head] &&
+           strcspn(word, ",") < COLUMN_OWN_CAP;
+}
+
+bool columns_have_own(const struct columns *c, const char *sort)
+{
+    bool has = sort && columns_is_own(sort + (*sort == '-'));
+    for (size_t i = 0; i < c->n; i++)
+        has = has || c->own[i][0];
+    return has;
+}
+
+const json_t *columns_own_value(const char *word, const json_t *values)
+{
+    return json_object_get(values, word + sizeof(own_head) - 1);
+}
+
+const char *columns_title(const struct columns *c, size_t i)
+{
+    return c->own[i][0] ? c->own[i] + sizeof(own_head) - 1 : c->at[i]->title;
+}
+
+void columns_text(const struct columns *c, size_t i, const struct members *job,
+                  char *out, size_t cap)
+{
+    if (!c->own[i][0]) {
+        c->at[i]->text(job, out, cap);
+        return;
+    }
+    const struct member m = members_get(job, "values");
+    const json_t *v = columns_own_value(c->own[i], m.tree);
+    (void)snprintf(out, cap, json_is_number(v) ? "%.4g" : "-",
+                   json_number_value(v));
+}
+
 /* A word that is both names the column in a list, and the format if it is
  * alone. */
 static int add_words(const char *text, bool is_format, struct columns *io,
@@ -114,7 +156,8 @@ static int add_words(const char *text, bool is_format, struct columns *io,
     bool is_list = strchr(text, ',') != NULL;
     while (*text) {
         size_t n = strcspn(text, ",");
-        const struct field *f = find(text, n);
+        const struct field *f =
+            columns_is_own(text) ? &queue_own_field : find(text, n);
         const char *format =
             is_format || (f && is_list) ? NULL : find_format(text, n);
         if (format) {
@@ -126,6 +169,9 @@ static int add_words(const char *text, bool is_format, struct columns *io,
             if (io->n == COLUMNS_MAX)
                 return error_set(err, ERR_USAGE, "more than %d columns",
                                  (int)COLUMNS_MAX);
+            if (f == &queue_own_field)
+                (void)snprintf(io->own[io->n], COLUMN_OWN_CAP, "%.*s", (int)n,
+                               text);
             io->at[io->n++] = f;
         }
         text += n + (text[n] == ',');
@@ -169,8 +215,8 @@ int columns_members(const struct columns *c, const char *sort, struct buf *ret,
         by = find(sort + (*sort == '-'), strlen(sort + (*sort == '-')));
     for (size_t i = 0; rc == 0 && i < c->n; i++)
         rc = add_members(ret, c->at[i]->reads, err);
-    if (rc == 0 && by)
-        rc = add_members(ret, by->reads, err);
+    if (rc == 0 && (by || columns_have_own(c, sort)))
+        rc = add_members(ret, by ? by->reads : queue_own_field.reads, err);
     return rc == 0 && by && by->key ? add_members(ret, by->key, err) : rc;
 }
 
@@ -184,6 +230,10 @@ void columns_help(FILE *out)
     for (size_t i = 0; i < N_FORMATS; i++)
         (void)fprintf(out, "  %-10s  %s:\n              %s\n", formats[i].name,
                       formats[i].doc, formats[i].fields);
+    (void)fputs(
+        "\nmetric.NAME is the newest value of a metric that the job named "
+        "itself.\n",
+        out);
 }
 
 /* ---- order ---------------------------------------------------------------
@@ -227,7 +277,11 @@ static void merge_sort(struct item *v, struct item *room, size_t n,
 
 static void fill_item(struct item *it, json_t *job, const struct field *f)
 {
-    const json_t *v = f->key ? json_object_get(job, f->key) : NULL;
+    const json_t *v =
+        !f->key ? NULL
+        : columns_is_own(f->key)
+            ? columns_own_value(f->key, json_object_get(job, "values"))
+            : json_object_get(job, f->key);
     struct members m;
     char text[COLUMN_TEXT_CAP];
     it->job = job;
@@ -257,7 +311,9 @@ int columns_sort(const json_t *jobs, const char *by, json_t **ret,
                  struct error *err)
 {
     bool back = *by == '-';
-    const struct field *f = find(by + back, strlen(by + back));
+    const struct field own = {.key = by + back};
+    const struct field *f =
+        columns_is_own(by + back) ? &own : find(by + back, strlen(by + back));
     size_t n = json_array_size(jobs), i;
     json_t *job, *sorted = json_array();
     if (!f) {

@@ -10,6 +10,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/wire/json_scan.h"
+#include "jobs/wire/metric_rows.h"
 #include "scheduler/tools/common/render.h"
 
 enum { COLUMNS_MAX = 32, COLUMN_TEXT_CAP = 512 };
@@ -26,10 +27,27 @@ struct field {
     bool is_state; /* highlighted like the state */
 };
 
+/* A column "metric.val_acc" is of a metric that jobs named themselves: at[i] is
+ * queue_own_field, and the value is in "values" of the job's JSON, which
+ * fetch_own_columns() sets. */
+enum { COLUMN_OWN_CAP = METRIC_NAME_CAP + 8 };
+
 struct columns {
     const struct field *at[COLUMNS_MAX];
+    char own[COLUMNS_MAX][COLUMN_OWN_CAP]; /* "metric.val_acc"; else "" */
     size_t n;
 };
+
+/* Whether a word names such a metric. */
+bool columns_is_own(const char *word);
+/* Whether a column, or the order, is of one.  in  sort  NULL: none */
+bool columns_have_own(const struct columns *c, const char *sort);
+/* Its value of a job; NULL: none. */
+const json_t *columns_own_value(const char *word, const json_t *values);
+/* The title and the text of column i. */
+const char *columns_title(const struct columns *c, size_t i);
+void columns_text(const struct columns *c, size_t i, const struct members *job,
+                  char *out, size_t cap);
 
 /* "id,name,state", ignoring case, or the name of a format: "default", "long",
  * "why" ...; both may be mixed. NULL: default.

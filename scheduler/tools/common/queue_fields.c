@@ -337,3 +337,16 @@ const struct field queue_fields[] = {
          "where it runs, or why it does not"),
 };
 const size_t queue_fields_n = sizeof(queue_fields) / sizeof(queue_fields[0]);
+
+static void own_text(const struct members *job, char *out, size_t cap)
+{
+    (void)job;
+    put(out, cap, "");
+}
+
+const struct field queue_own_field = {.name = "metric",
+                                      .title = "METRIC",
+                                      .align = RENDER_RIGHT,
+                                      .reads = "id,attempt",
+                                      .is_number = true,
+                                      .text = own_text};

@@ -7,5 +7,7 @@
 /* All of them, in the order of -o help. */
 extern const struct field queue_fields[];
 extern const size_t queue_fields_n;
+/* Of a metric that a job named itself, whose text columns_text() makes. */
+extern const struct field queue_own_field;
 
 #endif

@@ -8,10 +8,15 @@
 #include "scheduler/tools/export/export.h"
 #include "scheduler/tools/export/export_internal.h"
 
-static int add_value(const struct field *f, json_t *job, struct buf *line,
-                     struct error *err)
+static int add_value(const struct columns *c, size_t i, json_t *job,
+                     struct buf *line, struct error *err)
 {
-    const json_t *v = f->is_number ? json_object_get(job, f->key) : NULL;
+    const struct field *f = c->at[i];
+    const json_t *v =
+        c->own[i][0]
+            ? columns_own_value(c->own[i], json_object_get(job, "values"))
+        : f->is_number ? json_object_get(job, f->key)
+                       : NULL;
     struct members m;
     char text[COLUMN_TEXT_CAP] = "";
     json_members_of_json(job, &m);
@@ -34,8 +39,10 @@ static int put_line(const struct columns *c, json_t *job, FILE *out,
     for (size_t i = 0; rc == 0 && i < c->n; i++) {
         rc = buf_addstr(&line, i ? "," : "", err);
         if (rc == 0)
-            rc = job ? add_value(c->at[i], job, &line, err)
-                     : text_add_csv(&line, c->at[i]->name, err);
+            rc = job ? add_value(c, i, job, &line, err)
+                     : text_add_csv(&line,
+                                    c->own[i][0] ? c->own[i] : c->at[i]->name,
+                                    err);
     }
     if (rc == 0)
         rc = buf_addstr(&line, "\r\n", err);

@@ -143,8 +143,10 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     struct columns columns; /* report a mistake in them before the request */
     bool is_shown = false;
     struct seen s = {.has_some = false};
-    bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
     int rc = columns_parse(a->f.show.format, &columns, err);
+    bool has_own = rc == 0 && columns_have_own(&columns, a->f.show.sort);
+    bool is_table =
+        !a->f.json && !a->f.ids && !csv && !a->f.show.sort && !has_own;
     if (rc == 0)
         rc = filter_query(&a->filter, &query, err);
     if (rc == 0 && !a->f.json)
@@ -157,6 +159,9 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     if (rc == 0 && !is_shown)
         rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
+    if (rc == 0 && !is_shown)
+        rc = fetch_own_columns(c, json_object_get(reply, "jobs"), &columns,
+                               a->f.show.sort, err);
     if (rc == 0 && !is_shown)
         rc = show_reply(a, reply, csv, err);
     s.has_some |= json_array_size(json_object_get(reply, "jobs")) > 0;
@@ -183,6 +188,8 @@ static int rows_of(struct client *c, const struct stat_args *a,
             rc = error_set(err, ERR_NOMEM, "no memory for a list");
         json_decref(reply);
     }
+    if (rc == 0)
+        rc = fetch_own_columns(c, jobs, &columns, a->f.show.sort, err);
     if (rc == 0 && a->f.show.sort)
         rc = columns_sort(jobs, a->f.show.sort, &sorted, err);
     if (rc == 0)
@@ -296,6 +303,9 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
         return top(c, a, err);
     if (columns_parse(a->f.show.format, &columns, err) < 0)
         return -1;
+    if (columns_have_own(&columns, a->f.show.sort))
+        return error_set(err, ERR_USAGE,
+                         "metric.NAME is for tables that are printed once");
     return watch_queue(c, &w, err);
 }
 

@@ -14,7 +14,7 @@
 
 enum { DETAIL_EVENTS = 64 };
 /* Each is a request of some milliseconds. */
-enum { TASK_VALUES = 512 };
+enum { TASK_VALUES = 512, OWN_JOBS = 1000 };
 
 int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
 {
@@ -55,6 +55,28 @@ static int add_values(struct client *c, json_t *job, struct error *err)
     json_decref(reply);
     if (rc == 0 && json_object_set_new(job, "values", values) < 0)
         rc = error_set(err, ERR_NOMEM, "values");
+    return rc;
+}
+
+int fetch_own_columns(struct client *c, json_t *jobs,
+                      const struct columns *columns, const char *sort,
+                      struct error *err)
+{
+    size_t i;
+    json_t *job;
+    int rc = 0;
+    if (!columns_have_own(columns, sort))
+        return 0;
+    if (json_array_size(jobs) > OWN_JOBS)
+        return error_set(err, ERR_USAGE,
+                         "metric.NAME is a request for each job, and these are "
+                         "%zu; at most %d: filter them, or use -n",
+                         json_array_size(jobs), (int)OWN_JOBS);
+    json_array_foreach(jobs, i, job)
+    {
+        if (rc == 0)
+            rc = add_values(c, job, err);
+    }
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #define MGPU_SCHEDULER_TOOLS_VIEWS_FETCH_H
 
 #include "scheduler/tools/common/client.h"
+#include "scheduler/tools/common/columns.h"
 #include "scheduler/tools/views/show.h"
 #include "scheduler/tools/views/wait.h"
 
@@ -26,6 +27,14 @@ struct fetch {
  * sweep. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                 json_t **ret, struct error *err) MUST_CHECK;
+
+/* Sets "values" of each job if a column or the order is of a metric that jobs
+ * named themselves.
+ * in   sort  NULL: none
+ * err  ERR_USAGE too many jobs */
+int fetch_own_columns(struct client *c, json_t *jobs,
+                      const struct columns *columns, const char *sort,
+                      struct error *err) MUST_CHECK;
 
 int fetch_detail(struct client *c, const struct fetch *f, const char *word,
                  struct error *err) MUST_CHECK;

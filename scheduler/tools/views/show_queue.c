@@ -12,7 +12,7 @@ static int add_job(struct render_table *t, const struct columns *c,
 {
     char text[COLUMN_TEXT_CAP];
     for (size_t i = 0; i < c->n; i++) {
-        c->at[i]->text(job, text, sizeof(text));
+        columns_text(c, i, job, text, sizeof(text));
         if (render_table_put(t, text, err) < 0)
             return -1;
         if (c->at[i]->is_state) {
@@ -81,7 +81,7 @@ static int make_table(const struct columns *c, struct render_table **ret,
 {
     struct render_column titles[COLUMNS_MAX];
     for (size_t i = 0; i < c->n; i++)
-        titles[i] = (struct render_column){c->at[i]->title, c->at[i]->align};
+        titles[i] = (struct render_column){columns_title(c, i), c->at[i]->align};
     return render_table_create(titles, c->n, ret, err);
 }
 
