@@ -110,7 +110,7 @@ static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
  */
 static const char own_head[] = "metric.";
 
-bool columns_is_own(const char *word)
+static bool is_own(const char *word)
 {
     const size_t head = sizeof(own_head) - 1;
     return strncmp(word, own_head, head) == 0 && word[head] &&
@@ -119,7 +119,7 @@ bool columns_is_own(const char *word)
 
 bool columns_have_own(const struct columns *c, const char *sort)
 {
-    bool has = sort && columns_is_own(sort + (*sort == '-'));
+    bool has = sort && is_own(sort + (*sort == '-'));
     for (size_t i = 0; i < c->n; i++)
         has = has || c->own[i][0];
     return has;
@@ -156,8 +156,7 @@ static int add_words(const char *text, bool is_format, struct columns *io,
     bool is_list = strchr(text, ',') != NULL;
     while (*text) {
         size_t n = strcspn(text, ",");
-        const struct field *f =
-            columns_is_own(text) ? &queue_own_field : find(text, n);
+        const struct field *f = is_own(text) ? &queue_own_field : find(text, n);
         const char *format =
             is_format || (f && is_list) ? NULL : find_format(text, n);
         if (format) {
@@ -279,7 +278,7 @@ static void fill_item(struct item *it, json_t *job, const struct field *f)
 {
     const json_t *v =
         !f->key ? NULL
-        : columns_is_own(f->key)
+        : is_own(f->key)
             ? columns_own_value(f->key, json_object_get(job, "values"))
             : json_object_get(job, f->key);
     struct members m;
@@ -313,7 +312,7 @@ int columns_sort(const json_t *jobs, const char *by, json_t **ret,
     bool back = *by == '-';
     const struct field own = {.key = by + back};
     const struct field *f =
-        columns_is_own(by + back) ? &own : find(by + back, strlen(by + back));
+        is_own(by + back) ? &own : find(by + back, strlen(by + back));
     size_t n = json_array_size(jobs), i;
     json_t *job, *sorted = json_array();
     if (!f) {

@@ -38,8 +38,6 @@ struct columns {
     size_t n;
 };
 
-/* Whether a word names such a metric. */
-bool columns_is_own(const char *word);
 /* Whether a column, or the order, is of one.  in  sort  NULL: none */
 bool columns_have_own(const struct columns *c, const char *sort);
 /* Its value of a job; NULL: none. */

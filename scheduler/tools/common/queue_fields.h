@@ -7,7 +7,7 @@
 /* All of them, in the order of -o help. */
 extern const struct field queue_fields[];
 extern const size_t queue_fields_n;
-/* Of a metric that a job named itself, whose text columns_text() makes. */
+/* A metric that a job named itself; columns_text() makes its text. */
 extern const struct field queue_own_field;
 
 #endif
