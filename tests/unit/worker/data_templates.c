@@ -77,6 +77,17 @@ static const struct {
      "system:new|user:a|assistant*:b|ipython:c|"},
     {TEMPLATE_PREFERENCE, NULL,
      "{'prompt': 'a', 'chosen': 'b', 'rejected': 'c'}", "user:a|assistant*:b|"},
+    {TEMPLATE_CHAT, NULL,
+     "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'a'},"
+     " {'type': 'text', 'text': ' b'}]},"
+     " {'role': 'assistant', 'content': 'c', 'weight': 0},"
+     " {'role': 'user', 'content': 'd'},"
+     " {'role': 'assistant', 'content': 'e', 'weight': 1.0}]}",
+     "user:a b|assistant:c|user:d|assistant*:e|"},
+    {TEMPLATE_CHAT, NULL,
+     "{'messages': [{'role': 'user', 'content': []},"
+     " {'role': 'assistant', 'content': 'c', 'weight': null}]}",
+     "user:|assistant*:c|"},
 };
 
 static const struct {
@@ -98,8 +109,22 @@ static const struct {
     {TEMPLATE_CHAT, "{'messages': 'x'}",
      "column 'messages' is no list of messages"},
     {TEMPLATE_CHAT, "{'messages': [{'role': 'user', 'content': 7}]}",
-     "column 'messages': message 1 has no texts role and content, or from and "
+     "column 'messages': message 1: no texts role and content, or from and "
      "value"},
+    {TEMPLATE_CHAT,
+     "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'a'},"
+     " {'type': 'image_url', 'image_url': {}}]}]}",
+     "column 'messages': message 1: part 2 of its content is of type "
+     "'image_url', only text is trained on"},
+    {TEMPLATE_CHAT,
+     "{'messages': [{'role': 'user', 'content': [{'type': 'text'}]}]}",
+     "column 'messages': message 1: part 1 of its content has no text"},
+    {TEMPLATE_CHAT,
+     "{'messages': [{'role': 'user', 'content': 'a', 'weight': 0.5}]}",
+     "column 'messages': message 1: weight is neither 0 nor 1"},
+    {TEMPLATE_CHAT,
+     "{'messages': [{'role': 'user', 'content': 'a', 'weight': '0'}]}",
+     "column 'messages': message 1: weight is neither 0 nor 1"},
     {TEMPLATE_CHAT, "{'messages': [{'role': 'bot', 'content': 'a'}]}",
      "column 'messages': message 1: role 'bot', expected system, user or "
      "human, assistant or gpt, tool"},
@@ -164,6 +189,14 @@ static void test_sides(struct messages *m)
         " {'role': 'assistant', 'content': 'good'}],"
         " 'rejected': [{'role': 'user', 'content': 'q'},"
         " {'role': 'assistant', 'content': 'bad'}]}",
+        "{'prompt': [{'role': 'user', 'content': 'q'}],"
+        " 'chosen': [{'role': 'assistant', 'content': 'good'}],"
+        " 'rejected': [{'role': 'assistant', 'content': 'bad'}]}",
+        "{'prompt': [{'role': 'user', 'content': 'q'}],"
+        " 'chosen': 'good', 'rejected': 'bad'}",
+        "{'prompt': [{'role': 'user', 'content': 'q'}],"
+        " 'chosen': {'role': 'assistant', 'content': 'good'},"
+        " 'rejected': {'role': 'assistant', 'content': 'bad'}}",
         "{'conversations': [{'from': 'human', 'value': 'q'}],"
         " 'chosen': {'from': 'gpt', 'value': 'good'},"
         " 'rejected': {'from': 'gpt', 'value': 'bad'}}"};

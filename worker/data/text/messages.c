@@ -1,6 +1,7 @@
 /* messages.c - see messages.h. */
 #include "worker/data/text/messages.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/data/rows/row.h"
@@ -35,6 +36,13 @@ static int role_of(const char *word, enum message_role *ret, struct error *err)
                      "role '%.40s', expected system, user or human, assistant "
                      "or gpt, tool",
                      word);
+}
+
+static void forget(struct messages *m)
+{
+    for (int32_t i = 0; i < m->n; i++)
+        free(m->list[i].joined);
+    m->n = 0;
 }
 
 static int add(const struct messages_conf *c, struct messages *m,
@@ -104,27 +112,83 @@ static int add_samsum(const struct messages_conf *c, const json_t *row,
 
 /* ---- lists of messages --------------------------------------------------- */
 
+/* Joins the parts of a content: [{"type":"text","text":".."}, ..].
+ * own  *ret: the caller frees */
+static int join_parts(const json_t *parts, char **ret, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    const json_t *v;
+    size_t i;
+    int rc = buf_addstr(&text, "", err);
+    json_array_foreach(parts, i, v)
+    {
+        const char *type = json_string_value(json_object_get(v, "type"));
+        const char *part = json_string_value(json_object_get(v, "text"));
+        if (rc == 0 && type != NULL && strcmp(type, "text") != 0)
+            rc = error_set(err, ERR_INVAL,
+                           "part %zu of its content is of type '%.40s', only "
+                           "text is trained on",
+                           i + 1, type);
+        if (rc == 0 && part == NULL)
+            rc = error_set(err, ERR_INVAL,
+                           "part %zu of its content has no text", i + 1);
+        rc = rc < 0 ? rc : buf_addstr(&text, part, err);
+    }
+    *ret = rc == 0 ? buf_detach(&text) : NULL;
+    buf_clear(&text);
+    if (rc == 0 && *ret == NULL)
+        rc = error_set(err, ERR_NOMEM, "content");
+    return rc;
+}
+
+/* OpenAI's weight of an answer: 0, its tokens do not count; 1, they do. */
+static int weigh(const json_t *weight, struct message *m, struct error *err)
+{
+    const double w = json_number_value(weight);
+    if (weight == NULL || json_is_null(weight))
+        return 0;
+    if (!json_is_number(weight) || (w != 0 && w != 1))
+        return error_set(err, ERR_INVAL, "weight is neither 0 nor 1");
+    m->labelled = m->labelled && w != 0;
+    return 0;
+}
+
+static int add_message(const struct messages_conf *c, const json_t *v,
+                       struct messages *m, struct error *err)
+{
+    const char *role = json_string_value(json_object_get(v, "role"));
+    const json_t *content = json_object_get(v, "content");
+    char *joined = NULL;
+    enum message_role r;
+    if (role == NULL && content == NULL) {
+        role = json_string_value(json_object_get(v, "from"));
+        content = json_object_get(v, "value");
+    }
+    if (role == NULL || (!json_is_string(content) && !json_is_array(content)))
+        return error_set(err, ERR_INVAL,
+                         "no texts role and content, or from and value");
+    if (role_of(role, &r, err) < 0)
+        return -1;
+    if (r == ROLE_SYSTEM && c->system_prompt != NULL)
+        return 0;
+    if (json_is_array(content) && join_parts(content, &joined, err) < 0)
+        return -1;
+    if (add(c, m, r, joined != NULL ? joined : json_string_value(content),
+            err) < 0) {
+        free(joined);
+        return -1;
+    }
+    m->list[m->n - 1].joined = joined;
+    return weigh(json_object_get(v, "weight"), &m->list[m->n - 1], err);
+}
+
 static int add_listed(const struct messages_conf *c, const char *column,
                       size_t i, const json_t *v, struct messages *m,
                       struct error *err)
 {
-    const char *role = json_string_value(json_object_get(v, "role"));
-    const char *text = json_string_value(json_object_get(v, "content"));
-    enum message_role r;
-    if (role == NULL && text == NULL) {
-        role = json_string_value(json_object_get(v, "from"));
-        text = json_string_value(json_object_get(v, "value"));
-    }
-    if (role == NULL || text == NULL)
-        return error_set(err, ERR_INVAL,
-                         "column '%.80s': message %zu has no texts role and "
-                         "content, or from and value",
-                         column, i + 1);
-    if (role_of(role, &r, err) < 0)
+    if (add_message(c, v, m, err) < 0)
         return error_wrap(err, "column '%.80s': message %zu", column, i + 1);
-    if (r == ROLE_SYSTEM && c->system_prompt != NULL)
-        return 0;
-    return add(c, m, r, text, err);
+    return 0;
 }
 
 static int add_list(const struct messages_conf *c, const json_t *row,
@@ -163,7 +227,7 @@ static bool is_stack_exchange(const struct messages_conf *c, const json_t *row)
 }
 
 /* Two lists of messages, two messages behind a conversation, or two answers to
- * a prompt. */
+ * a prompt, which is a text or a list of messages. */
 static int add_preference(const struct messages_conf *c, const json_t *row,
                           enum messages_side side, struct messages *m,
                           struct error *err)
@@ -174,11 +238,16 @@ static int add_preference(const struct messages_conf *c, const json_t *row,
                         side == SIDE_CHOSEN ? "response_j" : "response_k", m,
                         err);
     const json_t *answer = row_column(row, c->columns, column);
+    const bool is_list = json_is_array(row_column(row, c->columns, "prompt"));
+    if (is_list && add_list(c, row, "prompt", m, err) < 0)
+        return -1;
     if (json_is_string(answer))
-        return add_pair(c, row, "prompt", column, m, err);
+        return is_list
+                   ? add(c, m, ROLE_ASSISTANT, json_string_value(answer), err)
+                   : add_pair(c, row, "prompt", column, m, err);
     if (!json_is_object(answer))
         return add_list(c, row, column, m, err);
-    if (add_chat(c, row, m, err) < 0)
+    if (!is_list && add_chat(c, row, m, err) < 0)
         return -1;
     return add_listed(c, row_column_name(c->columns, column), 0, answer, m,
                       err);
@@ -227,7 +296,7 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
                     struct error *err)
 {
     int rc = 0;
-    ret->n = 0;
+    forget(ret);
     buf_reset(&ret->prompt);
     /* Stanford's words are the only instruction. */
     if (conf->system_prompt != NULL && conf->template != TEMPLATE_ALPACA)
@@ -262,5 +331,6 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
 
 void messages_clear(struct messages *m)
 {
+    forget(m);
     buf_clear(&m->prompt);
 }

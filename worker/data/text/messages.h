@@ -19,7 +19,8 @@ enum message_role { ROLE_SYSTEM, ROLE_USER, ROLE_ASSISTANT, ROLE_IPYTHON };
 struct message {
     enum message_role role;
     bool labelled;    /* its tokens count in the loss */
-    const char *text; /* borrowed */
+    const char *text; /* borrowed, or joined */
+    char *joined;     /* the parts of a list; owned; NULL: it is a text */
 };
 
 enum { MESSAGES_MAX = 1024 };
