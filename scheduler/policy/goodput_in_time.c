@@ -7,8 +7,15 @@
  * job's progress or from its class: a length that is guessed leaves out
  * nothing. If no size is large enough, all stay.
  *
- * A live job keeps its present size among those that it may have, though it is
- * too small: no GPUs may be left for a larger one.
+ * A live job keeps the GPUs that it needs to end in time, which it does before
+ * its limit: others have them soon. It is not paused instead, for its next
+ * attempt has the whole limit again, and would start at the same size. A job
+ * whose present size is too small competes for one that is not as a whole, and
+ * keeps its present one only if its GPUs would idle otherwise.
+ *
+ * The sizes of a job that takes GPUs of any type are those of the type that has
+ * room at the moment. So nothing is left out for such a job: it would be paused
+ * for what it could not have the moment after.
  */
 #include "scheduler/policy/goodput_in_time.h"
 
@@ -50,7 +57,8 @@ static int32_t first_in_time(struct gp *g, const struct gp_job *j)
     double most_s = within_s(g, j->job);
     int32_t k = 0;
 
-    if (!(left_s > 0) || !isfinite(left_s) || !isfinite(most_s))
+    if (j->job->goodput.has_types || !(left_s > 0) || !isfinite(left_s) ||
+        !isfinite(most_s))
         return 0;
     while (k < j->n && !is_in_time(j->job, &j->sizes[k], most_s))
         k++;
@@ -73,11 +81,11 @@ static void cut(struct gp *g, struct gp_job *j, int32_t first)
     j->is_shared = false;
     j->n -= from;
     j->now = j->now < 0 ? -1 : is_late ? 0 : j->now - from;
-    /* The smallest size of a job may always be chosen; but before one that is
-     * too small, all that the larger one is worth counts. A job that must not
-     * grow would be paused by that. */
+    /* Before a size that is too small, all that the larger one is worth counts.
+     * A job that must not grow would be paused by that. */
     own[0].is_efficient = !is_late || j->is_bound;
     own[0].is_idle_use = true;
+    j->is_held = j->is_held || (j->now >= 0 && !is_late);
 }
 
 void gp_in_time(struct gp *g, struct gp_job *j)

@@ -198,6 +198,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
         io->state == JOB_QUEUED ? rec->paused_s + interval_s(e) : 0;
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
+    g->has_types = eng_curves_prefer_type(e, rec);
     m = eng_model_of(e, rec);
     if (!m &&
         (!rec->own.class ||
@@ -205,7 +206,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
                         engine_is_weak(&rec->job), &m, NULL) < 0) &&
         !(m = eng_program_of(e, rec)))
         return;
-    if (io->state == JOB_QUEUED && eng_curves_prefer_type(e, rec))
+    if (io->state == JOB_QUEUED && g->has_types)
         m = try_in_order(e, t, rec, m, io);
     if (m->curve_of != e->models.n_views) {
         eng_program_link(e, rec, m);

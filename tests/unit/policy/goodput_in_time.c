@@ -83,10 +83,10 @@ static void test_running(void)
     t.jobs[0].limit_s = 600 + 391; /* 370 on three, and 20 for the resize */
     is_text(&t, "2- 1=3", "  or if it is in time on three");
     t.jobs[0].limit_s = 600 + 390;
-    is_text(&t, "2- 1=0", "  else it waits, for it is worth less on four");
-    t.jobs[1].goodput.left_one_s = t.jobs[1].goodput.one_s = 4000;
-    is_text(&t, "2-", "  or keeps four, if it is worth more");
-    t.jobs[1].goodput.left_one_s = t.jobs[1].goodput.one_s = 900;
+    is_text(&t, "2-", "  else it keeps four, and the other waits");
+    t.jobs[0].goodput.has_types = 1;
+    is_text(&t, "2- 1=3", "nothing is left out for one that changes its type");
+    t.jobs[0].goodput.has_types = 0;
     t.jobs[0].limit_s = 600 + 290;
     is_text(&t, "2- 1=3", "too late on any size");
 
