@@ -142,10 +142,10 @@ struct job_spec {
         /* kind: llm */
         struct spec_checkpointer checkpointer;
         struct {
-            int32_t lora_rank;
+            int32_t lora_rank; /* -1: of adapter_checkpoint; alpha 0, too */
             double lora_alpha, lora_dropout;
             struct spec_list lora_attn_modules; /* spec_lora_targets() */
-            bool apply_lora_to_mlp, apply_lora_to_output;
+            enum spec_tristate apply_lora_to_mlp, apply_lora_to_output;
         } model;
         struct spec_quantizing quantizer;
         struct spec_tokenizer tokenizer;

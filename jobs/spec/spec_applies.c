@@ -154,6 +154,7 @@ const char *const spec_case_names[] = {
     [CASE_LORA] = "lora",
     [CASE_FULL] = "full",
     [CASE_QAT] = "qat",
+    [CASE_ADAPTER] = "with adapter_checkpoint",
     [CASE_LORA_COSINE] = "lora with cosine",
     [CASE_PAPER] = "paper-2503",
     [CASE_PAPER_ALONE] = "paper-2503 on one GPU",
@@ -215,6 +216,9 @@ bool spec_case_holds(int when, const void *spec)
         return s->method == METHOD_FULL || is_qat_of_all(s);
     case CASE_QAT:
         return s->method == METHOD_QAT;
+    case CASE_ADAPTER:
+        return spec_case_holds(CASE_LORA, s) &&
+               s->train.checkpointer.adapter != NULL;
     case CASE_LORA_COSINE:
         return spec_case_holds(CASE_LORA, s) &&
                s->train.lr_scheduler.name == SCHEDULE_COSINE;

@@ -15,7 +15,7 @@ static const struct {
                  {"output_proj", 8},
                  {"o_proj", 8}};
 enum { N_ATTENTION = sizeof(attention) / sizeof(attention[0]) };
-enum { OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
+enum { OF_ATTENTION = 15, OF_MLP = 16 | 32 | 64, OF_OUTPUT = 128 };
 
 static const char of_tokens[] =
     "input_ids, labels, chosen_input_ids, chosen_labels, rejected_input_ids, "
@@ -78,11 +78,20 @@ uint32_t spec_lora_targets(const struct job_spec *s)
         return 0;
     for (size_t i = 0; i < l->n; i++)
         bits |= bit_of(l->items[i]);
-    if (s->train.model.apply_lora_to_mlp)
+    if (s->train.model.apply_lora_to_mlp == TRI_TRUE)
         bits |= OF_MLP;
-    if (s->train.model.apply_lora_to_output)
+    if (s->train.model.apply_lora_to_output == TRI_TRUE)
         bits |= OF_OUTPUT;
     return bits;
+}
+
+uint32_t spec_lora_named(const struct job_spec *s)
+{
+    if (spec_trains_all(s))
+        return 0;
+    return (s->train.model.lora_attn_modules.n > 0 ? OF_ATTENTION : 0) |
+           (s->train.model.apply_lora_to_mlp != TRI_AUTO ? OF_MLP : 0) |
+           (s->train.model.apply_lora_to_output != TRI_AUTO ? OF_OUTPUT : 0);
 }
 
 static void check_targets(const struct check *c)
@@ -105,6 +114,7 @@ static void check_targets(const struct check *c)
     }
     if (c->s->train.model.lora_attn_modules.n == 0 &&
         spec_lora_targets(c->s) == 0 &&
+        c->s->train.checkpointer.adapter == NULL &&
         !is_bad(c, "train.model.apply_lora_to_mlp") &&
         !is_bad(c, "train.model.apply_lora_to_output"))
         diagnostics_add(c->report, "E017", place_of(c, path), path,
@@ -121,7 +131,8 @@ static void check_rank(const struct check *c)
     static const char rank[] = "train.model.lora_rank",
                       adapter[] = "train.checkpointer.adapter_checkpoint";
     const struct job_spec *s = c->s;
-    if (!spec_has_adapter(s) || s->train.model.lora_rank > 0 || is_bad(c, rank))
+    if (!spec_has_adapter(s) || s->train.model.lora_rank != 0 ||
+        is_bad(c, rank))
         return;
     if (s->method != METHOD_DPO && s->method != METHOD_QAT)
         diagnostics_add(c->report, "E013", place_of(c, rank), rank,
@@ -131,6 +142,35 @@ static void check_rank(const struct check *c)
         diagnostics_add(c->report, "E017", place_of(c, adapter), adapter,
                         "set lora_rank to that of the adapter",
                         "'%s' needs %s of 1 or more", adapter, rank);
+}
+
+/* What is left to the files of an adapter needs one. */
+static void check_left(const struct check *c)
+{
+    const struct job_spec *s = c->s;
+    const struct {
+        const char *path, *as;
+        bool is_left;
+    } keys[] = {
+        {"train.model.lora_rank", "null", s->train.model.lora_rank < 0},
+        {"train.model.lora_alpha", "null", !(s->train.model.lora_alpha > 0)},
+        {"train.model.apply_lora_to_mlp", "auto",
+         s->train.model.apply_lora_to_mlp == TRI_AUTO},
+        {"train.model.apply_lora_to_output", "auto",
+         s->train.model.apply_lora_to_output == TRI_AUTO},
+    };
+    if (!spec_has_adapter(s) || s->train.checkpointer.adapter != NULL)
+        return;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (is_set(c, keys[i].path) && keys[i].is_left &&
+            !is_bad(c, keys[i].path))
+            diagnostics_add(c->report, "E017", place_of(c, keys[i].path),
+                            keys[i].path,
+                            "set a value, or train.checkpointer."
+                            "adapter_checkpoint",
+                            "'%s' is %s, as in the adapter that the job begins "
+                            "with: there is none",
+                            keys[i].path, keys[i].as);
 }
 
 /* An iteration's, on as few GPUs as it may have. */
@@ -342,6 +382,7 @@ void spec_check_llm(const struct check *c)
     check_in_bwd(c);
     check_targets(c);
     check_rank(c);
+    check_left(c);
     check_quantizer(c);
     check_shared(c);
     check_packed(c, "train.dataset.packed", c->s->train.dataset.packed);

@@ -49,6 +49,7 @@ enum spec_case {
     CASE_LORA, /* all that train adapters */
     CASE_FULL, /* and qat of all weights */
     CASE_QAT,
+    CASE_ADAPTER,      /* CASE_LORA that begins with an adapter */
     CASE_LORA_COSINE,  /* CASE_LORA, lr_scheduler.name: cosine */
     CASE_PAPER,        /* preset: paper-2503, with method: lora */
     CASE_PAPER_ALONE,  /* on one GPU */

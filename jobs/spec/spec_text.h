@@ -86,6 +86,9 @@ bool spec_has_adapter(const struct job_spec *s);
 /* Its weights are all trained, and there are no adapters: also methods dpo and
  * qat with lora_rank 0. */
 bool spec_trains_all(const struct job_spec *s);
+/* The linears, as bits of spec_lora_targets(), that it decides about; the
+ * others are as in the adapter that it begins with. */
+uint32_t spec_lora_named(const struct job_spec *s);
 
 /* train.loss */
 struct spec_loss {

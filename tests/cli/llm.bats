@@ -154,18 +154,41 @@ teardown() {
     }
     local all="lora_attn_modules: [q_proj, k_proj, v_proj, output_proj]"
     adapter_spec "lora_rank: 3, lora_alpha: 8, $all"
-    refused 65 "${key}its rank is 4, the job's is 3: set lora_rank: 4"
+    refused 65 "${key}its rank is 4, the job's is 3: remove lora_rank, or set it to 4"
     adapter_spec "lora_rank: 4, lora_alpha: 2.5, $all"
-    refused 65 "${key}its alpha is 8, the job's is 2.5: set lora_alpha: 8"
+    refused 65 "${key}its alpha is 8, the job's is 2.5: remove lora_alpha, or set it to 8"
     adapter_spec "lora_rank: 4, lora_alpha: 8, lora_attn_modules: [q_proj]"
-    refused 65 "${key}it is for q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, the job's are for q_proj, gate_proj, up_proj, down_proj: set lora_attn_modules"
+    refused 65 "${key}it is for q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, the job's are for q_proj, gate_proj, up_proj, down_proj: remove lora_attn_modules"
     adapter_spec "lora_rank: 4, lora_alpha: 8, $all"
     run -0 worker 1
+    adapter_spec "apply_lora_to_mlp: false"
+    refused 65 "${key}it is for q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, the job's are for q_proj, k_proj, v_proj, o_proj: remove"
+    adapter_spec "apply_lora_to_output: true"
+    refused 65 "the job's are for q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, lm_head: remove"
+    # What it does not name is the adapter's.
+    adapter_spec ""
+    run -0 worker 1
+    jq -e '.r == 4 and .lora_alpha == 8 and (.target_modules | length) == 7' \
+        "$dir/out/adapter_config.json"
     # A model that does not fit is not said to be the adapter's fault.
     other_model '.vocab_size = 81'
     change "s|checkpoint_dir: [^,]*|checkpoint_dir: $model|"
     refused 65 "train.checkpointer.checkpoint_dir: 1 tensor does not fit"
     [[ $output != *"$key"* ]]
+}
+
+@test "an adapter of many ranks is trained, saved and merged as it is" {
+    local from=$data/llama-mistral/adapter-patterns
+    model=$data/llama-mistral
+    rows=$data/llama-untied/rows.jsonl
+    llm_spec lora fp32 1 "optimizer: {lr: 1e-3}"
+    change "s|llama-mistral}|llama-mistral, adapter_checkpoint: $from}|"
+    run -0 worker 2
+    [[ $output == *"of adapters of rank 1 to 6"* ]]
+    local keys='{r, lora_alpha, use_rslora, rank_pattern, alpha_pattern, target_modules}'
+    diff <(jq -S "$keys" "$from/adapter_config.json") \
+        <(jq -S "$keys" "$dir/out/adapter_config.json")
+    run -0 "$MGPU_BIN/mgpu-model" merge "$model" --adapter "$dir/out" --output "$BATS_TEST_TMPDIR/merged"
 }
 
 # ---- interrupted jobs -------------------------------------------------------

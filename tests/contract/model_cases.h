@@ -68,6 +68,15 @@ static const struct model_case {
                               "  model: {lora_rank: 3}\n")},
     {"qwen2, full", LLAMA_OF("full", "llama-qwen2", "llama-untied", "")},
     {"mistral, full", LLAMA_OF("full", "llama-mistral", "llama-untied", "")},
+/* A job that begins with the adapter of a directory. */
+#define RANKED(name) \
+    "llama-mistral, adapter_checkpoint: @/tests/data/llama-mistral/" name
+    {"mistral, lora of many ranks with dropout",
+     LLAMA_OF("lora", RANKED("adapter-patterns"), "llama-untied",
+              "  model: {lora_dropout: 0.2}\n")},
+    {"mistral, qlora of some layers with checkpointing",
+     LLAMA_OF("qlora", RANKED("adapter-layers"), "llama-untied",
+              "  enable_activation_checkpointing: true\n")},
     {"llama with biases, qat", LLAMA_OF("qat", "llama-biases", "llama-untied",
                                         "  quantizer: {groupsize: 8}\n")},
     {"llama with biases, full with checkpointing",
@@ -95,11 +104,13 @@ static const struct model_case {
                            "  model: {apply_lora_to_output: true}\n")},
     {"llama with biases, dpo of all weights",
      PAIRS("llama-biases", "  model: {lora_rank: 0}\n")},
+    {"mistral, dpo of some linears", PAIRS(RANKED("adapter-named"), "")},
     {"llama, dpo of all weights",
      PAIRS("llama-tied", "  model: {lora_rank: 0}\n"
                          "  loss: {label_smoothing: 0.1}\n")},
 };
 
+#undef RANKED
 #undef PAIRS
 #undef LLAMA
 #undef LLAMA_OF

@@ -15,11 +15,13 @@ build/fuzz/llama_config: $(call fuzz_obj,worker/llm/config/llama_config.c \
         worker/llm/config/llama_arch.c worker/llm/config/llama_rope.c \
         worker/llm/config/config_value.c \
         worker/llm/llama_ends.c worker/llm/llama_shape.c \
-        worker/llm/files/adapter_file.c worker/checkpoint/crc64.c \
+        worker/llm/files/adapter_file.c worker/llm/files/adapter_ranks.c \
+        worker/llm/files/name_pattern.c worker/checkpoint/crc64.c \
         worker/checkpoint/safetensors.c \
         worker/checkpoint/safetensors_write.c)
 build/fuzz/hf_index: $(call fuzz_obj,worker/llm/files/hf_index.c)
 build/fuzz/adapter_config: $(call fuzz_obj,worker/llm/files/adapter_file.c \
+    worker/llm/files/adapter_ranks.c worker/llm/files/name_pattern.c \
     worker/checkpoint/crc64.c \
     worker/checkpoint/safetensors.c \
     worker/checkpoint/safetensors_write.c)

@@ -23,6 +23,25 @@ static const struct {
      {"tests/data/llama-mistral", "tests/data/pairs.jsonl"}},
 };
 
+/* Linears of many ranks. */
+static void test_ranks(void)
+{
+    struct job_spec spec = {.version = 0};
+    char here[PATH_MAX], model[2 * PATH_MAX];
+    const char *src = getenv("MGPU_SRC");
+    if (realpath(src != NULL ? src : ".", here) == NULL)
+        abort();
+    (void)snprintf(model, sizeof(model),
+                   "tests/data/llama-mistral, adapter_checkpoint: "
+                   "%s/tests/data/llama-mistral/adapter-patterns",
+                   here);
+    const struct llm_material m = {model, "tests/data/llama-untied/rows.jsonl"};
+    if (!llm_small(&spec, "lora", &m, "clip_grad_norm: 1"))
+        return;
+    test_equal(&spec, 1e-12, 1e-10, "mistral, lora of many ranks");
+    spec_clear(&spec);
+}
+
 static const struct {
     const char *method, *more;
 } cases[] = {
@@ -63,6 +82,7 @@ int main(int argc, char **argv)
             spec_clear(&spec);
         }
     }
+    test_ranks();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();
 }

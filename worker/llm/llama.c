@@ -59,7 +59,7 @@ static void lay_acts(struct cursor *c, const struct llama_conf *conf,
     ret->mid = take(c, m * s->c.hidden, t);
     ret->gate_up = take(c, m * s->linear[PRODUCT_GATE_UP].out, t);
     for (int p = 0; p < PRODUCT_HEAD; p++)
-        ret->low[p] = take(c, m * s->linear[p].parts * s->rank, t);
+        ret->low[p] = take(c, m * llama_lows(s, (enum llama_product)p), t);
 }
 
 /* Lays out the activations of all layers: with activation checkpointing they
@@ -189,9 +189,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     ret->loss = take(&c, m, acc);
     ret->hit = take(&c, m, sizeof(*ret->hit));
     ret->sums = take(&c, s->is_full && conf->shared_by > 1 ? 2 * m : 0, acc);
-    ret->head_low = take(
-        &c, (int64_t)conf->head_rows * s->linear[PRODUCT_HEAD].parts * s->rank,
-        t);
+    ret->head_low = take(&c, conf->head_rows * llama_lows(s, PRODUCT_HEAD), t);
     ret->seed = take(&c, 1, sizeof(*ret->seed));
     ret->scale = take(&c, 2, sizeof(*ret->scale));
     ret->rotation = take(&c, (int64_t)conf->row_tokens * s->c.head_dim, acc);
@@ -221,6 +219,7 @@ static int shape_of(const struct llama_conf *conf, struct llama_shape *ret,
     if (llama_shape_init(ret, &conf->shape, conf->is_full, conf->rank,
                          conf->alpha, conf->targets, err) < 0)
         return -1;
+    llama_shape_set_ranks(ret, &conf->ranks);
     if (llama_base_init(ret_base, ret, conf->quantizer, err) < 0)
         return -1;
     ret->unit_rows = llama_unit_rows(conf, ret, ret_base);
@@ -273,6 +272,7 @@ static void destroy(struct model *model)
     m->d->ops->release(m->d, m->memory);
     tokenizer_close(m->tokenizer);
     shards_clear(&m->shards);
+    adapter_ranks_clear(&m->conf.ranks);
     free(m->mem.acts);
     free(m->host);
     free(m);
@@ -351,7 +351,9 @@ static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
     const char *word = llama_arch(m->shape.c.arch)->word;
-    char stays[120], shared[40] = "";
+    char stays[120], shared[40] = "", least[20] = "";
+    if (m->conf.ranks.least < m->conf.ranks.most)
+        (void)snprintf(least, sizeof(least), "%d to ", m->conf.ranks.least);
     if (m->shards.n > 0)
         (void)snprintf(shared, sizeof(shared), ", sharded over %d ranks",
                        m->shards.ranks);
@@ -361,8 +363,8 @@ static void describe(const struct model *model, char *ret, size_t cap)
                        word, m->shape.weights, shared)
             : snprintf(ret, cap,
                        "%s: %" PRId64 " parameters%s and %" PRId64
-                       " of adapters of rank %d",
-                       word, m->shape.weights, shared, m->shape.adapters,
+                       " of adapters of rank %s%d",
+                       word, m->shape.weights, shared, m->shape.adapters, least,
                        m->shape.rank);
     if (n < 0 || (size_t)n >= cap)
         return;
@@ -482,7 +484,9 @@ int llama_create(struct device *d, const struct llama_conf *conf,
     m->model.ops = ops_of(conf);
     m->d = d;
     m->conf = *conf;
-    if (shape_of(conf, &m->shape, &m->base, err) < 0 ||
+    m->conf.ranks = (struct adapter_ranks){.layers = 0};
+    if (adapter_ranks_copy(&conf->ranks, &m->conf.ranks, err) < 0 ||
+        shape_of(&m->conf, &m->shape, &m->base, err) < 0 ||
         llama_shards_of(conf, &m->shape, &m->base,
                         conf->comm != NULL ? conf->comm->rank : 0, &m->shards,
                         err) < 0 ||

@@ -32,6 +32,7 @@
 #include "worker/comm/comm.h"
 #include "worker/llm/batches/token_batches.h"
 #include "worker/llm/config/llama_config.h"
+#include "worker/llm/files/adapter_ranks.h"
 #include "worker/model.h"
 #include "worker/model_kind.h"
 
@@ -61,17 +62,29 @@ struct llama_conf {
     const char *dir;
     const struct spec_list *files; /* NULL: all */
     const char *adapter;           /* NULL: a new one */
-    const char *tokenizer;         /* NULL: in dir */
+    /* Of its linears; rank is then that without a pattern. The model has a copy
+     * of its own. */
+    struct adapter_ranks ranks;
+    const char *tokenizer; /* NULL: in dir */
 };
 
-/* The model that a job trains on such data.
+/* The model that a job trains on such data. Rank, alpha and linears of an
+ * adapter that it begins with are those of its files.
  * in   shape  NULL: that of config.json in checkpoint_dir
- * err  ERR_INVAL rows longer than the model's positions, another model_type;
- *      those of llama_config_read() */
+ * out  ret    the caller clears it
+ * err  ERR_INVAL rows longer than the model's positions, another model_type,
+ *      another rank, alpha or linears than the adapter has; those of
+ *      llama_config_read() and adapter_read() */
 int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                       const struct batch_info *data,
                       const struct llama_config *shape, struct llama_conf *ret,
                       struct error *err) MUST_CHECK;
+
+void llama_conf_clear(struct llama_conf *c);
+/* Sets rank, alpha, targets and ranks to those of the files in c->adapter, for
+ * a model of c->shape.
+ * err  those of adapter_read() */
+int llama_conf_adapter(struct llama_conf *c, struct error *err) MUST_CHECK;
 
 /* err  ERR_INVAL a value is out of range; it is named */
 int llama_plan(const struct llama_conf *conf, struct model_plan *ret,

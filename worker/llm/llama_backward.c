@@ -57,9 +57,10 @@ static int norm_back(struct llama *m, const void *w, int64_t weight, void *y,
 static int zero_head(struct llama *m, struct error *err)
 {
     const struct llama_linear *l = &m->shape.linear[PRODUCT_HEAD];
-    const int64_t first = m->shape.is_full ? l->weight : l->a;
-    const int64_t n =
-        m->shape.is_full ? (int64_t)l->out * l->in : m->shape.adapters - l->a;
+    const int64_t adapter = llama_adapters_at(&m->shape, m->shape.c.layers);
+    const int64_t first = m->shape.is_full ? l->weight : adapter;
+    const int64_t n = m->shape.is_full ? (int64_t)l->out * l->in
+                                       : m->shape.adapters - adapter;
     return m->d->ops->zero(m->d, llama_grad_at(m, first),
                            (size_t)n * dtype_bytes(m->conf.dt), err);
 }
@@ -103,6 +104,7 @@ static int head_back(const struct way *w, struct error *err)
     struct llama *m = w->m;
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
+    const int64_t adapter = llama_adapters_at(s, s->c.layers);
     if (!llama_trains_head(m)) {
         if (llama_need(m, llama_unit_of_norm(s), err) < 0)
             return -1;
@@ -110,7 +112,7 @@ static int head_back(const struct way *w, struct error *err)
         if ((llama_shares_grads(m) ? pieces_back(m, w->b, err)
                                    : chunks_back(m, w->b, err)) < 0)
             return -1;
-        if (!s->is_full && ready(w, l->a, s->adapters - l->a, err) < 0)
+        if (!s->is_full && ready(w, adapter, s->adapters - adapter, err) < 0)
             return -1;
         if (s->is_full && !s->c.tied &&
             ready(w, l->weight, (int64_t)l->out * l->in, err) < 0)
@@ -193,6 +195,7 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
     const int32_t *pos = w->b->arrays[TOKENS_POS].data;
     const bool goes_on = s->is_full || l > 0;
     const int32_t unit = llama_unit_of_layer(s, l);
+    const int64_t first = llama_adapters_at(s, l); /* of lora */
     struct llama_call call = {.product = PRODUCT_O,
                               .layer = l,
                               .rows = m->tokens,
@@ -222,9 +225,10 @@ static int layer_back(const struct way *w, int32_t l, struct error *err)
         llama_linear_back_weights(m, &call, m->mem.qkv_grad, err) < 0 ||
         llama_grads_end(m, unit, err) < 0)
         return -1;
-    return s->is_full ? ready(w, s->layers + l * s->layer_weights,
-                              s->layer_weights, err)
-                      : ready(w, l * s->layer_adapters, s->layer_adapters, err);
+    return s->is_full
+               ? ready(w, s->layers + l * s->layer_weights, s->layer_weights,
+                       err)
+               : ready(w, first, llama_adapters_at(s, l + 1) - first, err);
 }
 
 static int embed_piece_back(const struct way *w, int32_t piece,

@@ -85,7 +85,9 @@ static int feed(struct llama *m, int32_t l, bool train, bool again,
                 struct error *err)
 {
     const struct llama_acts *a = &m->mem.acts[l];
-    const bool is_wanted = !again || m->shape.linear[PRODUCT_DOWN].parts > 0;
+    struct llama_lora down;
+    llama_lora(&m->shape, l, PRODUCT_DOWN, &down);
+    const bool is_wanted = !again || down.parts > 0;
     struct llama_call call = {.product = PRODUCT_GATE_UP,
                               .layer = l,
                               .rows = m->tokens,

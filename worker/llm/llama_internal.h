@@ -21,7 +21,7 @@ struct llama_acts {
     void *lse;           /* [M, heads] A */
     void *mid;           /* [M, hidden]: between attention and MLP */
     void *gate_up;       /* [M, 2 ffn] */
-    void *low[PRODUCTS]; /* [M, parts * rank]: of adapters, x A^T */
+    void *low[PRODUCTS]; /* [M, lows]: of adapters, x A^T */
 };
 
 /* Addresses in the arena; llama.c sets all of them twice, first from address 0

@@ -22,6 +22,79 @@ static int check_type(const struct job_spec *spec, const struct llama_config *c,
                      type, arch->architecture, arch->recipes);
 }
 
+void llama_conf_clear(struct llama_conf *c)
+{
+    adapter_ranks_clear(&c->ranks);
+}
+
+int llama_conf_adapter(struct llama_conf *c, struct error *err)
+{
+    struct adapter_config a;
+    if (adapter_read(c->adapter, c->shape.layers, &a, &c->ranks, err) < 0)
+        return -1;
+    c->rank = a.rank;
+    c->alpha = a.alpha;
+    c->targets = a.targets;
+    return 0;
+}
+
+/* "q_proj, v_proj" */
+static void words_of(uint32_t targets, char *ret, size_t cap)
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (int i = 0; i < LORA_TARGETS && at < cap; i++)
+        if (targets & 1u << i)
+            at += (size_t)snprintf(
+                ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
+                adapter_target_word((enum lora_target)(1u << i)));
+}
+
+/* The linears that the job names are those of the adapter, as far as it names
+ * any. */
+static int check_targets(const struct job_spec *spec, uint32_t has,
+                         struct error *err)
+{
+    const uint32_t named = spec_lora_named(spec);
+    const uint32_t wants = spec_lora_targets(spec);
+    char words[120], others[120];
+    if (((has ^ wants) & named) == 0)
+        return 0;
+    words_of(has, words, sizeof(words));
+    words_of((wants & named) | (has & ~named), others, sizeof(others));
+    return error_set(err, ERR_INVAL,
+                     "it is for %s, the job's are for %s: remove "
+                     "lora_attn_modules, apply_lora_to_mlp and "
+                     "apply_lora_to_output, or name those of the adapter",
+                     words, others[0] != '\0' ? others : "no linear");
+}
+
+/* What a job names, and what the adapter that it begins with has. */
+static int take_adapter(const struct job_spec *spec, struct llama_conf *c,
+                        struct error *err)
+{
+    const int32_t rank = spec->train.model.lora_rank;
+    const double alpha = spec->train.model.lora_alpha;
+    if (c->adapter == NULL)
+        return 0;
+    int rc = llama_conf_adapter(c, err);
+    if (rc == 0 && rank >= 0 && rank != c->rank)
+        rc = error_set(err, ERR_INVAL,
+                       "its rank is %d, the job's is %d: remove lora_rank, or "
+                       "set it to %d",
+                       c->rank, rank, c->rank);
+    else if (rc == 0 && alpha > 0 && alpha != c->alpha)
+        rc = error_set(err, ERR_INVAL,
+                       "its alpha is %g, the job's is %g: remove lora_alpha, "
+                       "or set it to %.17g",
+                       c->alpha, alpha, c->alpha);
+    rc = rc < 0 ? rc : check_targets(spec, c->targets, err);
+    if (rc < 0)
+        llama_conf_clear(c);
+    return rc < 0 ? error_wrap(err, "train.checkpointer.adapter_checkpoint")
+                  : 0;
+}
+
 int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                       const struct batch_info *data,
                       const struct llama_config *shape, struct llama_conf *ret,
@@ -75,6 +148,8 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
                          "less",
                          data->positions, c.dir, c.shape.max_positions,
                          c.shape.max_positions);
+    if (take_adapter(spec, &c, err) < 0)
+        return -1;
     *ret = c;
     return 0;
 }
@@ -136,7 +211,9 @@ static int plan_of_job(const struct job_spec *spec, enum dtype dt,
     struct llama_conf c;
     if (conf_of(spec, dt, data, ranks, &c, err) < 0)
         return -1;
-    return llama_plan(&c, ret, err);
+    int rc = llama_plan(&c, ret, err);
+    llama_conf_clear(&c);
+    return rc;
 }
 
 static int create_of_job(struct device *d, struct comm *comm,
@@ -148,7 +225,9 @@ static int create_of_job(struct device *d, struct comm *comm,
     if (conf_of(spec, dt, data, comm->size, &c, err) < 0)
         return -1;
     c.comm = comm;
-    return llama_create(d, &c, ret, err);
+    int rc = llama_create(d, &c, ret, err);
+    llama_conf_clear(&c);
+    return rc;
 }
 
 /* The unit in which the numbers of a plan are short. */
@@ -199,9 +278,12 @@ static void advise(const struct job_spec *spec, enum dtype dt,
     struct llama_conf c;
     struct model_plan p;
     ret[0] = '\0';
-    if (conf_of(spec, dt, data, ranks, &c, NULL) < 0 ||
-        llama_plan(&c, &p, NULL) < 0)
+    if (conf_of(spec, dt, data, ranks, &c, NULL) < 0)
         return;
+    if (llama_plan(&c, &p, NULL) < 0) {
+        llama_conf_clear(&c);
+        return;
+    }
     struct text t = {
         .at = ret, .cap = cap, .unit = unit_of(p.bytes_total), .before = ": "};
     t.len = (size_t)snprintf(ret, cap, "the model needs %.1f %s",
@@ -224,6 +306,7 @@ static void advise(const struct job_spec *spec, enum dtype dt,
     if (strcmp(t.before, "; ") == 0 && t.len < cap) /* neither saves any */
         (void)snprintf(ret + t.len, cap - t.len,
                        "; lower train.tokenizer.max_seq_len");
+    llama_conf_clear(&c);
 }
 
 const struct model_kind llama_kind = {

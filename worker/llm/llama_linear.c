@@ -1,6 +1,6 @@
 /* llama_linear.c - a product with its adapters, and its gradients.
  *
- *   y  = s t B^T + x W^T + b,  t = drop(x) A^T,  s = alpha / rank
+ *   y  = s t B^T + x W^T + b,  t = drop(x) A^T,  s = alpha / rank of the part
  *   dB = s dy^T t,  dt = s dy B,  dA = dt^T drop(x),  dx = drop(dt A) + dy W
  *
  * The adapter writes its result first, and the product of W, which computes far
@@ -21,10 +21,9 @@
 /* Tensors of a product. */
 struct place {
     const struct llama_linear *l;
-    const void *w; /* [out, in]; the output layer's is in pieces */
-    int64_t weight, bias, adapter; /* offsets, with what the layer adds */
-    int32_t lows;                  /* parts * rank */
-    double scale;
+    const void *w;        /* [out, in]; the output layer's is in pieces */
+    int64_t weight, bias; /* offsets, with what the layer adds */
+    struct llama_lora lora;
 };
 
 static struct place place_of(const struct llama *m, const struct llama_call *c)
@@ -32,15 +31,14 @@ static struct place place_of(const struct llama *m, const struct llama_call *c)
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[c->product];
     const bool is_head = c->product == PRODUCT_HEAD;
-    return (struct place){
+    struct place p = {
         .l = l,
         .w = is_head ? NULL : llama_layer_weight(m, l->weight),
         .weight = l->weight + (is_head ? 0 : c->layer * s->layer_weights),
         .bias = l->bias > 0 ? l->bias + c->layer * s->layer_weights : 0,
-        .adapter = is_head ? 0 : c->layer * s->layer_adapters,
-        .lows = l->parts * s->rank,
-        .scale = s->rank > 0 ? s->alpha / s->rank : 0,
     };
+    llama_lora(s, c->layer, c->product, &p.lora);
+    return p;
 }
 
 static int gemm(struct llama *m, bool ta, bool tb, int64_t rows, int64_t cols,
@@ -78,12 +76,12 @@ static int input_of(struct llama *m, const struct llama_call *c,
 }
 
 /* Whether each column of y has an adapter. */
-static bool has_all_parts(const struct llama_linear *l)
+static bool has_all_parts(const struct place *p)
 {
     int32_t width = 0;
-    for (int32_t i = 0; i < l->parts; i++)
-        width += l->part[i].width;
-    return width == l->out;
+    for (int32_t i = 0; i < p->lora.parts; i++)
+        width += p->lora.part[i].of.width;
+    return width == p->l->out;
 }
 
 /* low = drop(x) A^T */
@@ -94,16 +92,16 @@ static int lower(struct llama *m, const struct llama_call *c,
     const void *x;
     if (input_of(m, c, p, &x, err) < 0)
         return -1;
-    return gemm(m, false, true, c->rows, p->lows, l->in, 1, x, l->in,
-                llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, c->low,
-                p->lows, err);
+    return gemm(m, false, true, c->rows, p->lora.lows, l->in, 1, x, l->in,
+                llama_at(m, m->mem.params, p->lora.a), l->in, 0, c->low,
+                p->lora.lows, err);
 }
 
 int llama_linear_low(struct llama *m, const struct llama_call *c,
                      struct error *err)
 {
     const struct place p = place_of(m, c);
-    return p.l->parts > 0 && !m->is_reference ? lower(m, c, &p, err) : 0;
+    return p.lora.parts > 0 && !m->is_reference ? lower(m, c, &p, err) : 0;
 }
 
 /* y = s t B^T, or y += s t B^T, in the columns of each part. Fills in low. */
@@ -111,15 +109,14 @@ static int adapter(struct llama *m, const struct llama_call *c,
                    const struct place *p, bool adds, void *y, struct error *err)
 {
     const struct llama_linear *l = p->l;
-    const int32_t r = m->shape.rank;
     if (lower(m, c, p, err) < 0)
         return -1;
-    for (int32_t i = 0; i < l->parts; i++) {
-        const struct llama_part *part = &l->part[i];
-        if (gemm(m, false, true, c->rows, part->width, r, p->scale,
-                 llama_at(m, c->low, (int64_t)i * r), p->lows,
-                 llama_at(m, m->mem.params, part->b + p->adapter), r,
-                 adds ? 1 : 0, llama_at(m, y, part->col), l->out, err) < 0)
+    for (int32_t i = 0; i < p->lora.parts; i++) {
+        const struct llama_lora_part *part = &p->lora.part[i];
+        if (gemm(m, false, true, c->rows, part->of.width, part->rank,
+                 part->scale, llama_at(m, c->low, part->low), p->lora.lows,
+                 llama_at(m, m->mem.params, part->b), part->rank, adds ? 1 : 0,
+                 llama_at(m, y, part->of.col), l->out, err) < 0)
             return -1;
     }
     return 0;
@@ -171,9 +168,9 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
 {
     const struct place p = place_of(m, c);
     const struct llama_linear *l = p.l;
-    const bool adapts = l->parts > 0 && !m->is_reference;
+    const bool adapts = p.lora.parts > 0 && !m->is_reference;
     /* Columns without an adapter have nothing that W could be added to. */
-    const bool is_first = adapts && has_all_parts(l);
+    const bool is_first = adapts && has_all_parts(&p);
     const void *x;
     if ((is_first && adapter(m, c, &p, false, y, err) < 0) ||
         llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0 ||
@@ -188,23 +185,23 @@ int llama_linear(struct llama *m, const struct llama_call *c, void *y,
                                err);
 }
 
-/* dB of each part, and dlow [rows, parts * rank]. */
+/* dB of each part, and dlow [rows, lows]. */
 static int back_up(struct llama *m, const struct llama_call *c,
                    const struct place *p, const void *dy, struct error *err)
 {
     const struct llama_linear *l = p->l;
-    const int32_t r = m->shape.rank;
-    for (int32_t i = 0; i < l->parts; i++) {
-        const struct llama_part *part = &l->part[i];
-        const int64_t b = part->b + p->adapter, low = (int64_t)i * r;
+    for (int32_t i = 0; i < p->lora.parts; i++) {
+        const struct llama_lora_part *part = &p->lora.part[i];
+        const int64_t b = part->b, low = part->low;
+        const int32_t r = part->rank, width = part->of.width;
         const void *own =
-            (const char *)dy + (size_t)part->col * dtype_bytes(m->conf.dt);
-        if (gemm(m, true, false, part->width, r, c->rows, p->scale, own, l->out,
-                 llama_at(m, c->low, low), p->lows, c->adds ? 1 : 0,
+            (const char *)dy + (size_t)part->of.col * dtype_bytes(m->conf.dt);
+        if (gemm(m, true, false, width, r, c->rows, part->scale, own, l->out,
+                 llama_at(m, c->low, low), p->lora.lows, c->adds ? 1 : 0,
                  llama_at(m, m->mem.grads, b), r, err) < 0 ||
-            gemm(m, false, false, c->rows, r, part->width, p->scale, own,
-                 l->out, llama_at(m, m->mem.params, b), r, 0,
-                 llama_at(m, m->mem.dlow, low), p->lows, err) < 0)
+            gemm(m, false, false, c->rows, r, width, part->scale, own, l->out,
+                 llama_at(m, m->mem.params, b), r, 0,
+                 llama_at(m, m->mem.dlow, low), p->lora.lows, err) < 0)
             return -1;
     }
     return 0;
@@ -218,9 +215,9 @@ static int back_in(struct llama *m, const struct llama_call *c,
     const void *x;
     if (input_of(m, c, p, &x, err) < 0)
         return -1;
-    return gemm(m, true, false, p->lows, l->in, c->rows, 1, m->mem.dlow,
-                p->lows, x, l->in, c->adds ? 1 : 0,
-                llama_at(m, m->mem.grads, l->a + p->adapter), l->in, err);
+    return gemm(m, true, false, p->lora.lows, l->in, c->rows, 1, m->mem.dlow,
+                p->lora.lows, x, l->in, c->adds ? 1 : 0,
+                llama_at(m, m->mem.grads, p->lora.a), l->in, err);
 }
 
 /* dx = drop(dlow A) */
@@ -228,9 +225,9 @@ static int back_down(struct llama *m, const struct llama_call *c,
                      const struct place *p, void *dx, struct error *err)
 {
     const struct llama_linear *l = p->l;
-    if (gemm(m, false, false, c->rows, l->in, p->lows, 1, m->mem.dlow, p->lows,
-             llama_at(m, m->mem.params, l->a + p->adapter), l->in, 0, dx, l->in,
-             err) < 0)
+    if (gemm(m, false, false, c->rows, l->in, p->lora.lows, 1, m->mem.dlow,
+             p->lora.lows, llama_at(m, m->mem.params, p->lora.a), l->in, 0, dx,
+             l->in, err) < 0)
         return -1;
     if (!c->train || !(m->conf.dropout > 0))
         return 0;
@@ -241,8 +238,7 @@ int llama_linear_back_input(struct llama *m, const struct llama_call *c,
                             const void *dy, void *dx, struct error *err)
 {
     const struct place p = place_of(m, c);
-    const struct llama_linear *l = p.l;
-    const bool adapts = !m->shape.is_full && l->parts > 0;
+    const bool adapts = !m->shape.is_full && p.lora.parts > 0;
     if (adapts && (back_up(m, c, &p, dy, err) < 0 ||
                    (dx != NULL && back_down(m, c, &p, dx, err) < 0)))
         return -1;
@@ -258,7 +254,7 @@ int llama_linear_back_weights(struct llama *m, const struct llama_call *c,
     const struct llama_linear *l = p.l;
     const void *x;
     if (!m->shape.is_full)
-        return l->parts > 0 ? back_in(m, c, &p, err) : 0;
+        return p.lora.parts > 0 ? back_in(m, c, &p, err) : 0;
     if (llama_round_input(m, c->product, c->rows, c->x, &x, err) < 0)
         return -1;
     if (gemm(m, true, false, l->out, l->in, c->rows, 1, dy, l->out, x, l->in,

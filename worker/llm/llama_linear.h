@@ -14,7 +14,7 @@ struct llama_call {
     bool train;    /* with dropout */
     bool adds;     /* gradients of weights are added, not written */
     const void *x; /* [rows, in] */
-    void *low;     /* [rows, parts * rank], of adapters */
+    void *low;     /* [rows, lows], of adapters */
 };
 
 /* y [rows, out] = x W^T + alpha / rank * (x A^T) B^T + b, where there is a bias

@@ -163,52 +163,13 @@ static int draw(struct llama *m, uint32_t seed, void *piece, struct error *err)
     return 0;
 }
 
-static void words_of(uint32_t targets, char *ret, size_t cap)
-{
-    size_t at = 0;
-    ret[0] = '\0';
-    for (int i = 0; i < LORA_TARGETS && at < cap; i++)
-        if (targets & 1u << i)
-            at += (size_t)snprintf(
-                ret + at, cap - at, "%s%s", at > 0 ? ", " : "",
-                adapter_target_word((enum lora_target)(1u << i)));
-}
-
-static int check_adapter(const struct llama *m, const struct adapter_config *c,
-                         struct error *err)
-{
-    const struct llama_shape *s = &m->shape;
-    char has[120], wants[120];
-    if (c->rank != s->rank)
-        return error_set(err, ERR_INVAL,
-                         "its rank is %d, the job's is %d: set lora_rank: %d",
-                         c->rank, s->rank, c->rank);
-    if (c->alpha != s->alpha)
-        return error_set(err, ERR_INVAL,
-                         "its alpha is %g, the job's is %g: set lora_alpha: "
-                         "%.17g",
-                         c->alpha, s->alpha, c->alpha);
-    if (c->targets == s->targets)
-        return 0;
-    words_of(c->targets, has, sizeof(has));
-    words_of(s->targets, wants, sizeof(wants));
-    return error_set(err, ERR_INVAL,
-                     "it is for %s, the job's are for %s: set "
-                     "lora_attn_modules, apply_lora_to_mlp and "
-                     "apply_lora_to_output",
-                     has, wants);
-}
-
 static int load_adapter(struct llama *m, void *piece, struct error *err)
 {
     const struct llama_shape *s = &m->shape;
-    struct adapter_config c;
     struct safetensors f;
     struct hf_dir *base = NULL;
     uint64_t unused = 0;
-    if (adapter_config_read(m->conf.adapter, &c, err) < 0 ||
-        check_adapter(m, &c, err) < 0 ||
-        adapter_open(m->conf.adapter, &f, err) < 0)
+    if (adapter_open(m->conf.adapter, &f, err) < 0)
         return -1;
     int rc = hf_open(m->conf.dir, m->conf.files, &base, err);
     rc = rc < 0 ? rc : llama_check_adapters(&f, base, s, err);

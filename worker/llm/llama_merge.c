@@ -25,6 +25,7 @@ struct merge {
     struct safetensors adapter;
     bool unties;
     char quantizer[ADAPTER_QUANTIZER_CAP];
+    struct adapter_ranks ranks;
     bool writes;      /* the second pass over the tensors */
     void *out;        /* [largest tensor]: a merged one */
     double *a, *b;    /* of one linear */
@@ -47,11 +48,12 @@ static int open_files(struct merge *m, struct error *err)
     struct adapter_config adapter;
     if (llama_read_dir(c->dir, NULL, &config, err) < 0)
         return -1;
-    if (adapter_config_read(c->adapter, &adapter, err) < 0 ||
+    if (adapter_read(c->adapter, config.layers, &adapter, &m->ranks, err) < 0 ||
         llama_shape_init(&m->shape, &config, false, adapter.rank, adapter.alpha,
                          adapter.targets, err) < 0 ||
         adapter_open(c->adapter, &m->adapter, err) < 0)
         return -1;
+    llama_shape_set_ranks(&m->shape, &m->ranks);
     memcpy(m->quantizer, adapter.quantizer, sizeof(m->quantizer));
     m->unties = config.tied && (adapter.targets & LORA_OUTPUT) != 0;
     if (hf_open(c->dir, NULL, &m->base, err) < 0)
@@ -118,13 +120,24 @@ static const struct st_tensor *adapter_of(const struct merge *m,
     return safetensors_find(&m->adapter, full);
 }
 
+/* alpha / rank of an adapter. */
+static double scale_of(const struct merge *m, const struct st_tensor *a)
+{
+    struct llama_tensor t = {.scale = 0};
+    for (int32_t i = 0; i < llama_adapter_count(&m->shape); i++) {
+        llama_adapter(&m->shape, i, &t);
+        if (strcmp(t.name, a->name) == 0)
+            break;
+    }
+    return t.scale;
+}
+
 /* Row i of W + scale B A. */
-static int merge_row(const struct merge *m, const struct part *p, int64_t i,
-                     struct error *err)
+static int merge_row(const struct merge *m, const struct part *p, double scale,
+                     int64_t i, struct error *err)
 {
     const int64_t in = p->from->shape[1];
-    const int32_t rank = m->shape.rank;
-    const double scale = m->shape.alpha / rank;
+    const int32_t rank = (int32_t)p->a->shape[0];
     const enum dtype dt = hf_dtype(p->from->type);
     hf_copy(p->from, i * in, in, DT_F64, m->row);
     memset(m->wa, 0, (size_t)in * sizeof(*m->wa));
@@ -148,10 +161,11 @@ static int merge_row(const struct merge *m, const struct part *p, int64_t i,
 static int merge_part(const struct merge *m, const struct part *p,
                       struct error *err)
 {
+    const double scale = scale_of(m, p->a);
     hf_copy(p->a, 0, values_of(p->a), DT_F64, m->a);
     hf_copy(p->b, 0, values_of(p->b), DT_F64, m->b);
     for (int64_t i = 0; i < p->from->shape[0]; i++)
-        if (merge_row(m, p, i, err) < 0)
+        if (merge_row(m, p, scale, i, err) < 0)
             return -1;
     return 0;
 }
@@ -270,6 +284,7 @@ int llama_merge(const struct llama_merge *conf, struct llama_merged *ret,
         (void)snprintf(ret->quantizer, sizeof(ret->quantizer), "%s",
                        m.quantizer);
     }
+    adapter_ranks_clear(&m.ranks);
     safetensors_close(&m.adapter);
     hf_close(m.base);
     free(m.out);

@@ -82,7 +82,8 @@ static int each_weight(void *arg,
 static struct adapter_config config_of(const struct llama *m)
 {
     const struct llama_shape *s = &m->shape;
-    struct adapter_config c = {.rank = s->rank,
+    struct adapter_config c = {.keys = m->conf.ranks.keys,
+                               .rank = s->rank,
                                .alpha = s->alpha,
                                .dropout = m->conf.dropout,
                                .targets = s->targets};

@@ -1,6 +1,7 @@
 /* llama_shape.c - see llama_shape.h. */
 #include "worker/llm/llama_shape.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,23 +75,94 @@ static void add_part(struct llama_shape *s, enum llama_product p,
 {
     struct llama_linear *l = &s->linear[p];
     if (s->targets & target)
-        l->part[l->parts++] = (struct llama_part){target, col, width, 0};
+        l->part[l->parts++] = (struct llama_part){target, col, width};
 }
 
-static void place_product(struct llama_shape *s, enum llama_product p,
-                          int64_t *at)
+/* The index of a part's target, among the ranks of its layer. */
+static int index_of(const struct llama_part *p)
 {
-    struct llama_linear *l = &s->linear[p];
-    l->a = place(at, (int64_t)l->parts * s->rank * l->in);
-    for (int32_t i = 0; i < l->parts; i++)
-        l->part[i].b = place(at, (int64_t)l->part[i].width * s->rank);
+    return adapter_target_index((enum lora_target)p->target);
+}
+
+/* A product's adapters, from `at` on. */
+static void lay_lora(const struct llama_shape *s, int32_t layer,
+                     enum llama_product p, int64_t at, struct llama_lora *ret)
+{
+    const struct llama_linear *l = &s->linear[p];
+    const struct adapter_layer *ranks =
+        s->ranks == NULL
+            ? NULL
+            : &s->ranks->layer[p == PRODUCT_HEAD ? s->c.layers : layer];
+    struct llama_lora r = {.a = at};
+    for (int32_t i = 0; i < l->parts; i++) {
+        const int t = index_of(&l->part[i]);
+        const int32_t rank = ranks != NULL ? ranks->rank[t] : s->rank;
+        const double alpha = ranks != NULL ? ranks->alpha[t] : s->alpha;
+        if (rank == 0)
+            continue;
+        r.part[r.parts++] = (struct llama_lora_part){.of = l->part[i],
+                                                     .rank = rank,
+                                                     .low = r.lows,
+                                                     .scale = alpha / rank};
+        r.lows += rank;
+    }
+    at += (int64_t)r.lows * l->in;
+    for (int32_t i = 0; i < r.parts; i++)
+        r.part[i].b = place(&at, (int64_t)r.part[i].of.width * r.part[i].rank);
+    r.values = at - r.a;
+    *ret = r;
+}
+
+int64_t llama_adapters_at(const struct llama_shape *s, int32_t layer)
+{
+    int64_t at = 0;
+    for (int p = 0; p < PRODUCT_HEAD; p++)
+        for (int32_t i = 0; i < s->linear[p].parts; i++) {
+            const struct llama_part *part = &s->linear[p].part[i];
+            const int64_t ranks =
+                s->ranks != NULL ? s->ranks->layer[layer].before[index_of(part)]
+                                 : (int64_t)layer * s->rank;
+            at += ranks * ((int64_t)s->linear[p].in + part->width);
+        }
+    return at;
+}
+
+void llama_lora(const struct llama_shape *s, int32_t layer,
+                enum llama_product p, struct llama_lora *ret)
+{
+    const bool is_head = p == PRODUCT_HEAD;
+    int64_t at = llama_adapters_at(s, is_head ? s->c.layers : layer);
+    for (int i = 0; i < PRODUCT_HEAD && i < (int)p && !is_head; i++) {
+        lay_lora(s, layer, (enum llama_product)i, at, ret);
+        at += ret->values;
+    }
+    lay_lora(s, layer, p, at, ret);
+}
+
+int64_t llama_lows(const struct llama_shape *s, enum llama_product p)
+{
+    int32_t most = 0;
+    struct llama_lora r;
+    for (int32_t l = 0; l < (s->ranks != NULL ? s->c.layers : 1); l++) {
+        lay_lora(s, l, p, 0, &r);
+        most = r.lows > most ? r.lows : most;
+    }
+    return most;
+}
+
+/* How many there are, for the ranks as they are. */
+static void count_adapters(struct llama_shape *s)
+{
+    struct llama_lora head;
+    llama_lora(s, 0, PRODUCT_HEAD, &head);
+    s->adapters = head.a + head.values;
+    s->params = s->is_full ? s->weights : s->adapters;
 }
 
 static void place_adapters(struct llama_shape *s)
 {
     const struct llama_config *c = &s->c;
     const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    int64_t at = 0;
     add_part(s, PRODUCT_QKV, LORA_Q, 0, q);
     add_part(s, PRODUCT_QKV, LORA_K, q, kv);
     add_part(s, PRODUCT_QKV, LORA_V, q + kv, kv);
@@ -99,12 +171,16 @@ static void place_adapters(struct llama_shape *s)
     add_part(s, PRODUCT_GATE_UP, LORA_UP, c->ffn, c->ffn);
     add_part(s, PRODUCT_DOWN, LORA_DOWN, 0, c->hidden);
     add_part(s, PRODUCT_HEAD, LORA_OUTPUT, 0, c->vocab);
-    for (int p = 0; p < PRODUCT_HEAD; p++)
-        place_product(s, (enum llama_product)p, &at);
-    s->layer_adapters = at;
-    at *= c->layers;
-    place_product(s, PRODUCT_HEAD, &at);
-    s->adapters = at;
+    count_adapters(s);
+}
+
+void llama_shape_set_ranks(struct llama_shape *s, const struct adapter_ranks *r)
+{
+    if (s->is_full || r->layer == NULL)
+        return;
+    s->ranks = r;
+    s->rank = r->most;
+    count_adapters(s);
 }
 
 int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
@@ -122,7 +198,6 @@ int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
                                       : "expected 1 or more");
     place_weights(&s);
     place_adapters(&s);
-    s.params = is_full ? s.weights : s.adapters;
     s.unit_rows = c->vocab;
     *ret = s;
     return 0;
@@ -237,63 +312,75 @@ void llama_weight(const struct llama_shape *s, int32_t i,
     *ret = t;
 }
 
-/* Tensors of an adapter's layer. */
-static int32_t adapters_per_layer(const struct llama_shape *s)
+/* Linears of the layers before one that have an adapter. */
+static int32_t linears_before(const struct llama_shape *s, int32_t layer)
 {
     int32_t n = 0;
+    if (s->ranks != NULL)
+        return s->ranks->layer[layer].linears;
     for (int p = 0; p < PRODUCT_HEAD; p++)
-        n += 2 * s->linear[p].parts;
-    return n;
+        n += s->linear[p].parts;
+    return n * layer;
 }
 
 int32_t llama_adapter_count(const struct llama_shape *s)
 {
-    return adapters_per_layer(s) * s->c.layers +
-           2 * s->linear[PRODUCT_HEAD].parts;
+    return 2 * (linears_before(s, s->c.layers) + s->linear[PRODUCT_HEAD].parts);
+}
+
+/* The layer of an adapter's tensor: the last with no more before it; the number
+ * of layers: it is the output layer's. */
+static int32_t layer_of(const struct llama_shape *s, int32_t tensor)
+{
+    int32_t low = 0, high = s->c.layers;
+    while (low < high) {
+        const int32_t at = high - (high - low) / 2;
+        if (2 * linears_before(s, at) <= tensor)
+            low = at;
+        else
+            high = at - 1;
+    }
+    return low;
 }
 
 /* The A's of a product come first, then its B's. */
-static void adapter_of(const struct llama_shape *s,
-                       const struct llama_linear *l, int32_t k,
-                       struct llama_tensor *t)
+static void adapter_of(const struct llama_linear *l, const struct llama_lora *r,
+                       int32_t k, struct llama_tensor *t)
 {
-    const bool is_a = k < l->parts;
-    const struct llama_part *p = &l->part[k % l->parts];
+    const bool is_a = k < r->parts;
+    const struct llama_lora_part *p = &r->part[k % r->parts];
     if (is_a)
-        set(t, l->a + (int64_t)k * s->rank * l->in, s->rank, l->in);
+        set(t, r->a + (int64_t)p->low * l->in, p->rank, l->in);
     else
-        set(t, p->b, p->width, s->rank);
+        set(t, p->b, p->of.width, p->rank);
     t->fan_in = is_a ? l->in : 0;
+    t->scale = p->scale;
 }
 
 static void name_adapter(struct llama_tensor *t, int32_t layer, uint32_t target)
 {
-    const char *word = adapter_target_word((enum lora_target)target);
-    const char *part = t->fan_in > 0 ? "lora_A" : "lora_B";
-    if (target == LORA_OUTPUT)
-        (void)snprintf(t->name, sizeof(t->name),
-                       "base_model.model.%s.%s.weight", word, part);
-    else
-        (void)snprintf(t->name, sizeof(t->name),
-                       "base_model.model.model.layers.%d.%s.%s.%s.weight",
-                       layer, target < LORA_GATE ? "self_attn" : "mlp", word,
-                       part);
+    char module[ADAPTER_MODULE_CAP];
+    adapter_module((enum lora_target)target, layer, module);
+    (void)snprintf(t->name, sizeof(t->name), "base_model.model.%s.%s.weight",
+                   module, t->fan_in > 0 ? "lora_A" : "lora_B");
 }
 
 void llama_adapter(const struct llama_shape *s, int32_t i,
                    struct llama_tensor *ret)
 {
-    const int32_t each = adapters_per_layer(s), inner = each * s->c.layers;
-    const int32_t layer = i < inner ? i / each : 0;
-    int32_t k = i < inner ? i % each : i - inner;
-    int p = i < inner ? 0 : PRODUCT_HEAD;
-    while (k >= 2 * s->linear[p].parts)
-        k -= 2 * s->linear[p++].parts;
-    const struct llama_linear *l = &s->linear[p];
+    const int32_t layer = layer_of(s, i);
+    int32_t k = i - 2 * linears_before(s, layer);
+    int p = layer < s->c.layers ? 0 : PRODUCT_HEAD;
+    struct llama_lora r;
+    llama_lora(s, layer, (enum llama_product)p, &r);
+    while (k >= 2 * r.parts) {
+        k -= 2 * r.parts;
+        llama_lora(s, layer, (enum llama_product)++ p, &r);
+    }
+    assert(r.parts > 0); /* i is below their count */
     struct llama_tensor t = {.name = ""};
-    adapter_of(s, l, k, &t);
-    t.at += p < PRODUCT_HEAD ? layer * s->layer_adapters : 0;
-    name_adapter(&t, layer, l->part[k % l->parts].target);
+    adapter_of(&s->linear[p], &r, k, &t);
+    name_adapter(&t, layer, r.part[k % r.parts].of.target);
     *ret = t;
 }
 
@@ -320,116 +407,4 @@ int64_t llama_largest(const struct llama_shape *s)
         most = t.n > most ? t.n : most;
     }
     return most;
-}
-
-/* ---- work ------------------------------------------------------------------
- */
-
-/* A product of a pass. */
-struct product {
-    const struct llama_linear *l;
-    double rows, bytes; /* bytes: of a weight */
-    double lows, width; /* of its adapters: columns of A, and of all B */
-    double out;         /* values of a row that are written; of logits none */
-    bool is_last;       /* nothing below it is trained */
-};
-
-static struct product product_of(const struct llama_shape *s, int32_t layer,
-                                 enum llama_product p,
-                                 const struct llama_work *w, bool adapts)
-{
-    const struct llama_linear *l = &s->linear[p];
-    const bool is_head = p == PRODUCT_HEAD;
-    struct product x = {.l = l,
-                        .rows = is_head ? w->labelled : w->tokens,
-                        .bytes = is_head ? w->value_bytes : w->weight_bytes,
-                        .out = is_head ? 0 : l->out,
-                        .is_last =
-                            !s->is_full && p == PRODUCT_QKV && layer == 0};
-    x.lows = adapts ? (double)l->parts * s->rank : 0;
-    for (int32_t i = 0; i < l->parts && adapts; i++)
-        x.width += l->part[i].width;
-    return x;
-}
-
-static double adapter_values(const struct llama_shape *s,
-                             const struct product *x)
-{
-    return x->lows * x->l->in + x->width * s->rank;
-}
-
-static void floor_forward(const struct llama_shape *s, const struct product *x,
-                          const struct llama_work *w, struct card_floor *io)
-{
-    const double weights = (double)x->l->in * x->l->out;
-    const double adapter = adapter_values(s, x);
-    card_floor_add(io, 2 * x->rows * (weights + adapter),
-                   x->bytes * weights +
-                       w->value_bytes *
-                           (x->rows * (x->l->in + x->out) + adapter));
-}
-
-/* The gradients of its weights, or of A and B, and of its input. */
-static void floor_backward(const struct llama_shape *s, const struct product *x,
-                           const struct llama_work *w, struct card_floor *io)
-{
-    const double weights = (double)x->l->in * x->l->out;
-    const double adapter = adapter_values(s, x);
-    const double trains = s->is_full, goes_on = !x->is_last;
-    const double reads = s->is_full || x->lows > 0; /* the input */
-    if (reads == 0 && goes_on == 0)
-        return;
-    card_floor_add(io,
-                   2 * x->rows *
-                       ((goes_on + trains) * weights + 2 * adapter -
-                        (1 - goes_on) * x->lows * x->l->in),
-                   goes_on * x->bytes * weights +
-                       w->value_bytes *
-                           (x->rows * (x->out + (goes_on + reads) * x->l->in) +
-                            trains * weights + 2 * adapter));
-}
-
-static void floor_attention(const struct llama_shape *s,
-                            const struct llama_work *w, bool trains,
-                            struct card_floor *io)
-{
-    const double q = (double)s->c.heads * s->c.head_dim;
-    const double kv = (double)s->c.kv_heads * s->c.head_dim;
-    /* q, k, v and what is attended; and their gradients. */
-    const double bytes = w->value_bytes * w->tokens * (2 * q + 2 * kv);
-    card_floor_add(io, 4 * w->attends * q, bytes);
-    if (trains)
-        card_floor_add(io, 10 * w->attends * q, 2 * bytes);
-}
-
-static void floor_passes(const struct llama_shape *s,
-                         const struct llama_work *w, bool trains,
-                         struct card_floor *io)
-{
-    for (int32_t l = 0; l < s->c.layers; l++) {
-        for (int p = 0; p < PRODUCT_HEAD; p++) {
-            const struct product x =
-                product_of(s, l, (enum llama_product)p, w, trains);
-            floor_forward(s, &x, w, io);
-            if (trains)
-                floor_backward(s, &x, w, io);
-        }
-        floor_attention(s, w, trains, io);
-    }
-    const struct product head = product_of(s, 0, PRODUCT_HEAD, w, trains);
-    floor_forward(s, &head, w, io);
-    if (trains)
-        floor_backward(s, &head, w, io);
-}
-
-void llama_shape_floor(const struct llama_shape *s, const struct llama_work *w,
-                       struct card_floor *io)
-{
-    if (w->has_reference) /* without the adapters */
-        floor_passes(s, w, false, io);
-    floor_passes(s, w, true, io);
-    /* The embedding's gradient has a row for each token that there is. */
-    if (s->is_full && !s->c.tied)
-        card_floor_add(io, 0,
-                       w->value_bytes * (double)s->c.vocab * s->c.hidden);
 }

@@ -8,7 +8,9 @@
  * with method full, the adapters with lora.
  *
  * The adapters of linears that read the same input have their A one behind
- * the other, too: [parts * rank, in], and then a B [width, rank] each.
+ * the other, too: [lows, in], and then a B [width, rank] each. Each may have
+ * another rank and alpha, in each layer, and some layers none
+ * (adapter_ranks.h).
  */
 #ifndef MGPU_WORKER_LLM_LLAMA_SHAPE_H
 #define MGPU_WORKER_LLM_LLAMA_SHAPE_H
@@ -17,14 +19,26 @@
 #include <stdint.h>
 
 #include "worker/llm/config/llama_config.h"
-#include "worker/llm/files/adapter_file.h"
+#include "worker/llm/files/adapter_ranks.h"
 #include "worker/process/card_limits.h"
 
-/* A linear of a product that has an adapter. */
+/* A linear of a product that has an adapter in some layer. */
 struct llama_part {
     uint32_t target;    /* enum lora_target */
     int32_t col, width; /* its columns in the product's output */
-    int64_t b;          /* offset of its B [width, rank] */
+};
+
+/* The adapters of a product in a layer. */
+struct llama_lora {
+    int32_t parts, lows; /* lows: columns of x A^T, those of all parts */
+    int64_t a;           /* offset of A [lows, in] */
+    int64_t values;      /* of all A and B */
+    struct llama_lora_part {
+        struct llama_part of;
+        int32_t rank, low; /* low: its first column of x A^T */
+        double scale;      /* alpha / rank */
+        int64_t b;         /* offset of its B [width, rank] */
+    } part[3];
 };
 
 struct llama_linear {
@@ -33,7 +47,6 @@ struct llama_linear {
     int64_t bias;   /* of [out], which is added; 0: there is none */
     int32_t parts;  /* that have an adapter */
     struct llama_part part[3];
-    int64_t a; /* offset of A [parts * rank, in] */
 };
 
 /* A tensor of a layer. */
@@ -46,15 +59,16 @@ struct llama_layer_tensor {
 struct llama_shape {
     struct llama_config c;
     bool is_full;
-    int32_t rank;
+    int32_t rank;     /* the highest */
     uint32_t targets; /* of lora */
     double alpha;
+    const struct adapter_ranks *ranks; /* of each linear; NULL: rank, alpha */
     /* Offsets of the four of layer 0; those of layer l are l strides behind.
      * PRODUCT_HEAD: the output layer's. */
     struct llama_linear linear[PRODUCTS];
-    int64_t embed, norm1, norm2, norm;     /* norm1, norm2: of layer 0 */
-    int64_t layer_weights, layer_adapters; /* the strides */
-    int64_t layers;                        /* where layer 0 begins */
+    int64_t embed, norm1, norm2, norm; /* norm1, norm2: of layer 0 */
+    int64_t layer_weights;             /* the stride */
+    int64_t layers;                    /* where layer 0 begins */
     struct llama_layer_tensor inner[LLAMA_INNERS]; /* those of a layer */
     int32_t inners;
     int64_t weights, adapters; /* elements in all */
@@ -69,6 +83,17 @@ struct llama_shape {
 int llama_shape_init(struct llama_shape *ret, const struct llama_config *c,
                      bool is_full, int32_t rank, double alpha, uint32_t targets,
                      struct error *err) MUST_CHECK;
+/* Gives each linear a rank of its own; adapters are then as many as these say.
+ * in   r  of as many layers; borrowed, outlives the shape. Without a table
+ *         nothing changes */
+void llama_shape_set_ranks(struct llama_shape *s,
+                           const struct adapter_ranks *r);
+void llama_lora(const struct llama_shape *s, int32_t layer,
+                enum llama_product p, struct llama_lora *ret);
+/* Where a layer's adapters begin; behind the last layer, the output layer's. */
+int64_t llama_adapters_at(const struct llama_shape *s, int32_t layer);
+/* The most columns of x A^T of a product in any layer. */
+int64_t llama_lows(const struct llama_shape *s, enum llama_product p);
 
 /* ---- units -----------------------------------------------------------------
  * What travels at once of sharded weights: the embedding, or each piece of it;
@@ -98,6 +123,7 @@ struct llama_tensor {
     int64_t at, n;  /* in its array, elements */
     bool is_norm;   /* or a bias: of one dimension */
     int32_t fan_in; /* of an A: its in; 0: any other tensor */
+    double scale;   /* of an adapter's: alpha / rank */
 };
 
 /* Tensor i of the weights, under its name of Hugging Face, or of the

@@ -74,7 +74,6 @@ static int open_device(int want, struct device **ret, struct error *err)
 static int read_model(struct answer *a, const char *dir, struct error *err)
 {
     struct llama_conf *c = &a->conf;
-    struct adapter_config adapter = {.rank = 0};
     *c = (struct llama_conf){.is_full = a->args->adapter == NULL,
                              .batch = 1,
                              .batch_eval = 1,
@@ -85,12 +84,8 @@ static int read_model(struct answer *a, const char *dir, struct error *err)
         return -1;
     if (c->shape.is_untied && !a->args->common.quiet)
         (void)fprintf(stderr, "warning: %s\n", llama_untied_words);
-    if (a->args->adapter != NULL &&
-        adapter_config_read(a->args->adapter, &adapter, err) < 0)
+    if (a->args->adapter != NULL && llama_conf_adapter(c, err) < 0)
         return -1;
-    c->rank = adapter.rank;
-    c->alpha = adapter.alpha;
-    c->targets = adapter.targets;
     return llama_ends_read(dir, c->shape.vocab, &a->ends, err);
 }
 
@@ -211,6 +206,7 @@ int generate_command(const struct model_args *args, const char *operand,
     rc = rc < 0 ? rc : generate(&a, err);
     rc = rc < 0 ? rc : print_rest(&a, err);
     model_destroy(a.model);
+    llama_conf_clear(&a.conf);
     if (a.dev != NULL)
         a.dev->ops->destroy(a.dev);
     prompt_clear(&a.prompt);

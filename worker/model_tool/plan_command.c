@@ -145,7 +145,9 @@ static int make(const struct plan *p, const struct job_spec *s,
     if (llama_conf_of_job(s, ask.dt, &rows->info, &p->shape, &c, err) < 0)
         return -1;
     c.shared_by = s->train.distribution == DIST_FSDP ? p->gpus : 0;
-    if (llama_plan(&c, &ask.model, err) < 0)
+    int rc = llama_plan(&c, &ask.model, err);
+    llama_conf_clear(&c);
+    if (rc < 0)
         return -1;
     memory_plan_make(&ask, ret);
     *ret_bits = ask.model.quantised > 0
@@ -361,10 +363,14 @@ static int find_rounded(struct plan *p, struct error *err)
     struct llama_conf c;
     struct model_plan m;
     if (llama_conf_of_job(&p->spec, p->dt, &p->rows.info, &p->shape, &c, err) <
-            0 ||
-        llama_plan(&c, &m, err) < 0)
+        0)
         return -1;
-    llama_rounded_words(&c, p->rounds, sizeof(p->rounds));
+    int rc = llama_plan(&c, &m, err);
+    if (rc == 0)
+        llama_rounded_words(&c, p->rounds, sizeof(p->rounds));
+    llama_conf_clear(&c);
+    if (rc < 0)
+        return -1;
     p->rounded = m.bytes_rounded;
     return 0;
 }

@@ -117,6 +117,9 @@ static int add_method(const struct job_spec *s, struct buf *b,
         return -1;
     if (spec_trains_all(s))
         return buf_addstr(b, "full", err);
+    if (s->train.model.lora_rank < 0) /* its files say */
+        return buf_addf(b, err, "%s-adapter%s", word,
+                        s->train.model.lora_dropout > 0 ? "-drop" : "");
     rc = buf_addf(b, err, "%s-r%" PRId32 "%s", word, s->train.model.lora_rank,
                   targets & 15 ? "-" : "");
     for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)

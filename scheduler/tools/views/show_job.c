@@ -286,7 +286,7 @@ static void print_llm(const struct show_conf *s, const json_t *spec)
                                       "checkpoint_dir"),
                             word),
                   field_str(spec, "method"));
-    if (model)
+    if (json_is_integer(json_object_get(model, "lora_rank")))
         (void)fprintf(s->out, " of rank %" PRId64,
                       field_int(model, "lora_rank", 0));
     (void)fprintf(s->out, ", %s%s",

@@ -12,6 +12,7 @@
  *
  * The adapters are read from PEFT's own files.
  */
+#include <inttypes.h>
 #include <math.h>
 
 #include "tests/golden/golden.h"
@@ -52,6 +53,13 @@ static const struct golden_case quantised[] = {
 /* tests/golden/archs.py: other architectures. */
 static const char *const archs[] = {"qwen2", "biases", "mistral"};
 
+/* tests/golden/patterns.py: linears of different ranks, in some layers. */
+static const struct golden_case patterns[] = {
+    {"mistral", "adapter-patterns", 255, QUANTIZER_NONE},
+    {"mistral", "adapter-layers", LORA_Q | LORA_V | LORA_DOWN, QUANTIZER_NONE},
+    {"mistral", "adapter-named", LORA_V | LORA_UP, QUANTIZER_NONE},
+};
+
 static const char *const quantizers[] = {[QUANTIZER_NONE] = "",
                                          [QUANTIZER_NF4] = " nf4",
                                          [QUANTIZER_NF4_SINGLE] =
@@ -62,6 +70,7 @@ struct run {
     const struct golden *g, *want; /* the batches, the results */
     struct llm_rig rig;
     struct llama_shape shape;
+    struct adapter_ranks ranks;
     char dir[4096], adapter[4200];
     struct llm_rows rows[BATCHES];
 };
@@ -84,23 +93,35 @@ static void open_run(struct run *r, const struct golden_case *c,
     (void)snprintf(path, sizeof(path), "tests/data/llama-%s", c->model);
     (void)llm_path(path, r->dir);
     (void)snprintf(r->adapter, sizeof(r->adapter), "%s/%s", r->dir, c->set);
-    const struct llama_conf conf = {.dt = dt,
-                                    .is_full = is_full,
-                                    .rank = 4,
-                                    .alpha = 8,
-                                    .targets = c->targets,
-                                    .quantizer = c->quantizer,
-                                    .batch = 3,
-                                    .batch_eval = 3,
-                                    .row_tokens = 33,
-                                    .dir = r->dir,
-                                    .adapter = is_full ? NULL : r->adapter};
+    struct llama_conf conf = {.dt = dt,
+                              .is_full = is_full,
+                              .rank = 4,
+                              .alpha = 8,
+                              .targets = c->targets,
+                              .quantizer = c->quantizer,
+                              .batch = 3,
+                              .batch_eval = 3,
+                              .row_tokens = 33,
+                              .dir = r->dir,
+                              .adapter = is_full ? NULL : r->adapter};
+    must(llama_config_read(r->dir, &conf.shape, &err), &err);
+    if (!is_full)
+        must(llama_conf_adapter(&conf, &err), &err);
+    ok(conf.targets == c->targets, "%s: its linears", c->set);
     for (int b = 0; b < BATCHES; b++)
         llm_golden_rows(&r->rows[b], g, c->model, b);
     llm_rig_open(&r->rig, &conf, 1);
-    must(llama_shape_init(&r->shape, &r->rig.conf.shape, is_full, 4, 8,
-                          c->targets, &err),
+    r->ranks = conf.ranks;
+    must(llama_shape_init(&r->shape, &r->rig.conf.shape, is_full, conf.rank,
+                          conf.alpha, c->targets, &err),
          &err);
+    llama_shape_set_ranks(&r->shape, &r->ranks);
+}
+
+static void close_run(struct run *r)
+{
+    llm_rig_close(&r->rig);
+    adapter_ranks_clear(&r->ranks);
 }
 
 /* Of batch b, with gradients of `scale` times the sum. */
@@ -259,7 +280,7 @@ static void test_packed_curve(const struct golden_case *c,
     }
     check(&r, batches == 1 ? "curve1" : "curve2", losses, UPDATES, tolerance);
     optimizer_clear(&o);
-    llm_rig_close(&r.rig);
+    close_run(&r);
 }
 
 static void test_curve(const struct golden_case *c, const struct golden *g,
@@ -279,7 +300,7 @@ static void test_rounded(const struct golden_case *c, const struct golden *g,
     double loss[2] = {pass(&r, 0, 1 / n_labelled)};
     loss[1] = loss[0] / n_labelled;
     check(&r, "loss", loss, 2, tolerance);
-    llm_rig_close(&r.rig);
+    close_run(&r);
 }
 
 static void test_frequencies(const struct golden *g, const char *model)
@@ -295,7 +316,7 @@ static void test_frequencies(const struct golden *g, const char *model)
            golden_error(v, want, n) < 1e-14,
        "%s: frequencies", model);
     free(want);
-    llm_rig_close(&r.rig);
+    close_run(&r);
 }
 
 /* Sums over the tensors, in the order of their names. */
@@ -334,7 +355,7 @@ static void test_quantised(const struct golden_case *c, const struct golden *g,
     free(grads);
     free(t);
     free(sums);
-    llm_rig_close(&r.rig);
+    close_run(&r);
     test_curve(c, g, want, DT_F64, 1, 1e-9);
     test_curve(c, g, want, DT_F32, 1, 2e-5);
     test_rounded(c, g, want, DT_F32, 2e-5);
@@ -354,7 +375,7 @@ static void test_arch(const char *name, const struct golden *g)
         open_run(&r, some[i], g, g, DT_F64);
         test_logits(&r);
         test_first(&r);
-        llm_rig_close(&r.rig);
+        close_run(&r);
     }
     test_packed_curve(&full, g, g, DT_F64, 1, true, 1e-9);
     if (getenv("MGPU_TEST_ALL") == NULL)
@@ -369,6 +390,27 @@ static void test_arch(const char *name, const struct golden *g)
     }
 }
 
+/* As many values are trained as the tensors have, and none more. */
+static void test_patterns(const struct golden_case *c, const struct golden *g,
+                          const struct golden *want)
+{
+    static struct run r;
+    open_run(&r, c, g, want, DT_F64);
+    int64_t n = 0;
+    for (int32_t i = 0; i < llama_adapter_count(&r.shape); i++) {
+        struct llama_tensor t;
+        llama_adapter(&r.shape, i, &t);
+        n += t.n;
+    }
+    ok(n == model_planned(r.rig.m)->params && n == r.shape.adapters,
+       "%s: %" PRId64 " values are planned", c->set, n);
+    test_logits(&r);
+    test_first(&r);
+    close_run(&r);
+    test_curve(c, g, want, DT_F64, 1, 1e-9);
+    test_curve(c, g, want, DT_F32, 1, 2e-5);
+}
+
 int main(void)
 {
     static struct run r;
@@ -376,6 +418,10 @@ int main(void)
     golden_open(&g, "tests/golden/archs.txt");
     for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
         test_arch(archs[i], &g);
+    golden_open(&q, "tests/golden/patterns.txt");
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+        test_patterns(&patterns[i], &g, &q);
+    golden_close(&q);
     golden_close(&g);
     golden_open(&g, "tests/golden/llama.txt");
     test_frequencies(&g, "tied");
@@ -384,7 +430,7 @@ int main(void)
         open_run(&r, &cases[i], &g, &g, DT_F64);
         test_logits(&r);
         test_first(&r);
-        llm_rig_close(&r.rig);
+        close_run(&r);
         test_curve(&cases[i], &g, &g, DT_F64, 1, 1e-9);
         test_curve(&cases[i], &g, &g, DT_F64, 2, 1e-9);
         test_curve(&cases[i], &g, &g, DT_F32, 1, 2e-5);

@@ -24,6 +24,9 @@ static const char head_copy[] = "base_model.model.lm_head.base_layer.weight";
 
 /* tests/golden/archs.py: other architectures, with biases. */
 static const char *const archs[] = {"qwen2", "biases", "mistral"};
+/* tests/golden/patterns.py: adapters of many ranks, or of some layers. */
+static const char *const ranked[] = {"adapter-patterns", "adapter-layers",
+                                     "adapter-named"};
 
 /* The places of a test. */
 struct places {
@@ -460,6 +463,10 @@ int main(void)
     golden_open(&g, "tests/golden/archs.txt");
     for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
         test_golden(&g, &p, archs[i], "adapter", 1);
+    golden_close(&g);
+    golden_open(&g, "tests/golden/patterns.txt");
+    for (size_t i = 0; i < sizeof(ranked) / sizeof(ranked[0]); i++)
+        test_golden(&g, &p, "mistral", ranked[i], 1);
     test_files(&p);
     test_refusals(&p);
     test_copies(&p);

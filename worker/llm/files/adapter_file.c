@@ -15,10 +15,10 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/file_atomic.h"
 
-static const char config_name[] = "adapter_config.json";
+const char adapter_config_name[] = "adapter_config.json";
 static const char tensors_name[] = "adapter_model.safetensors";
 static const char quantizer_key[] = "mgpu_base_quantizer";
-enum { CONFIG_MAX_BYTES = 1 << 20, RANK_MAX = 65536 };
+enum { RANK_MAX = 65536 };
 static const size_t max_bytes = (size_t)1 << 46;
 
 static const char *const words[LORA_TARGETS] = {
@@ -26,14 +26,19 @@ static const char *const words[LORA_TARGETS] = {
     "gate_proj", "up_proj", "down_proj", "lm_head",
 };
 
-const char *adapter_target_word(enum lora_target t)
+int adapter_target_index(enum lora_target t)
 {
     int i = 0;
     while (t != (enum lora_target)(1 << i)) {
         i++;
         assert(i < LORA_TARGETS);
     }
-    return words[i];
+    return i;
+}
+
+const char *adapter_target_word(enum lora_target t)
+{
+    return words[adapter_target_index(t)];
 }
 
 /* ---- the configuration: reading ------------------------------------------ */
@@ -66,12 +71,8 @@ static int check_off(const json_t *o, struct error *err)
                                        "use_bdlora",
                                        "lora_bias",
                                        "fan_in_fan_out",
-                                       "rank_pattern",
-                                       "alpha_pattern",
                                        "modules_to_save",
                                        "exclude_modules",
-                                       "layers_to_transform",
-                                       "layers_pattern",
                                        "layer_replication",
                                        "target_parameters",
                                        "trainable_token_indices",
@@ -163,7 +164,10 @@ static int read_targets(const json_t *o, uint32_t *ret, struct error *err)
         const json_t *v = json_array_get(list, i);
         int k = 0;
         name = json_is_string(v) ? json_string_value(v) : "";
-        while (k < LORA_TARGETS && strcmp(words[k], name) != 0)
+        /* A longer name is of some layers: "layers.0.mlp.up_proj". */
+        const char *dot = strrchr(name, '.');
+        while (k < LORA_TARGETS &&
+               strcmp(words[k], dot != NULL ? dot + 1 : name) != 0)
             k++;
         if (k == LORA_TARGETS)
             return error_set(err, ERR_INVAL,
@@ -285,9 +289,9 @@ int adapter_config_read(const char *dir, struct adapter_config *ret,
 {
     struct buf path = BUF_INIT, text = BUF_INIT;
     struct adapter_config c = {.rank = 0};
-    int rc = buf_addf(&path, err, "%s/%s", dir, config_name);
+    int rc = buf_addf(&path, err, "%s/%s", dir, adapter_config_name);
     rc = rc < 0 ? rc
-                : buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, err);
+                : buf_read_file(&text, buf_str(&path), ADAPTER_CONFIG_MAX, err);
     if (rc == 0 && adapter_config_parse(buf_str(&text), text.len, &c, err) < 0)
         rc = error_wrap(err, "%s", buf_str(&path));
     if (rc == 0 && c.targets == 0)
@@ -345,10 +349,15 @@ static char *config_text(const struct adapter_config *c, const json_t *base)
     size_t alpha = digits_of(c->alpha), dropout = digits_of(c->dropout);
     size_t digits = alpha > dropout ? alpha : dropout;
     char *text = NULL;
-    if (o != NULL &&
+    json_t *keys = c->keys != NULL
+                       ? json_loads(c->keys, JSON_REJECT_DUPLICATES, NULL)
+                       : json_object();
+    digits = c->keys != NULL ? 17 : digits;
+    if (o != NULL && json_object_update(o, keys) == 0 &&
         (c->quantizer[0] == '\0' ||
          json_object_set_new(o, quantizer_key, json_string(c->quantizer)) == 0))
         text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+    json_decref(keys);
     json_decref(o);
     return text;
 }
@@ -364,8 +373,8 @@ static int write_config(struct file_atomic *f, const char *dir,
     char *text = config_text(c, name);
     json_decref(name);
     if (text == NULL)
-        return error_set(err, ERR_NOMEM, "%s", config_name);
-    int rc = file_atomic_open(f, dir, config_name, err);
+        return error_set(err, ERR_NOMEM, "%s", adapter_config_name);
+    int rc = file_atomic_open(f, dir, adapter_config_name, err);
     rc = rc < 0 ? rc : file_atomic_write(f, text, strlen(text), err);
     rc = rc < 0 ? rc : file_atomic_write(f, "\n", 1, err);
     free(text);

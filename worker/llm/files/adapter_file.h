@@ -26,8 +26,13 @@ enum lora_target {
     LORA_OUTPUT = 128 /* lm_head */
 };
 enum { LORA_TARGETS = 8 };
-/* PEFT's word of a bit: "q_proj" ... "down_proj", "lm_head". */
+/* The number of its bit, and PEFT's word: "q_proj" ... "down_proj",
+ * "lm_head". */
+int adapter_target_index(enum lora_target t);
 const char *adapter_target_word(enum lora_target t);
+
+extern const char adapter_config_name[]; /* of the file */
+enum { ADAPTER_CONFIG_MAX = 1 << 20 };   /* its bytes */
 
 enum { ADAPTER_QUANTIZER_CAP = 16 };
 struct adapter_config {
@@ -39,12 +44,17 @@ struct adapter_config {
      * without a quantizer. A key of ours, "mgpu_base_quantizer"; PEFT warns of
      * it. */
     char quantizer[ADAPTER_QUANTIZER_CAP];
+    /* For writing: an object of keys that are written as they are in it, as in
+     * struct adapter_ranks; NULL: none. Borrowed. */
+    const char *keys;
 };
 
 /* The text of an adapter_config.json.
- * out  ret  targets 0: an expression says which
+ * out  ret  targets 0: an expression says which. rank and alpha are those
+ *           without a pattern, targets those of any layer: adapter_ranks.h
+ *           has what differs
  * err  ERR_INVAL not JSON, or not an adapter of ours: another peft_type,
- * use_dora, bias, rank or alpha patterns, unknown target_modules: named */
+ * use_dora, bias, unknown target_modules: named */
 int adapter_config_parse(const char *text, size_t len,
                          struct adapter_config *ret,
                          struct error *err) MUST_CHECK;

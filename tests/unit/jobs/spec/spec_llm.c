@@ -36,6 +36,13 @@ static const struct {
      "\"method\":\"dpo\"|\"gradient_accumulation_steps\":8|\"lr\":0.0003|"
      "\"lora_rank\":8,\"lora_alpha\":16|\"loss\":{\"normalize\":\"tokens\","
      "\"beta\":0.1,\"label_smoothing\":0,\"precompute_reference\":false}"},
+    {"an adapter that says the rest",
+     HEAD "method: lora\ntrain:\n"
+          "  checkpointer: {checkpoint_dir: /m, adapter_checkpoint: /a}\n"
+          "  dataset: {template: tokens, path: /d}\n",
+     "\"lora_rank\":null,\"lora_alpha\":null,\"lora_dropout\":0,"
+     "\"lora_attn_modules\":[],\"apply_lora_to_mlp\":\"auto\","
+     "\"apply_lora_to_output\":\"auto\""},
     {"dpo of all weights", DPO "  model: {lora_rank: 0}\n",
      "\"method\":\"dpo\"|\"lora_rank\":0"},
     {"the paper on one GPU", "preset: paper-2503\n" LORA,
@@ -407,6 +414,12 @@ static const struct {
           "  dataset: {template: preference, path: /d}\n"
           "  model: {lora_rank: 0}\n",
      "E017 5:58", "set lora_rank to that of the adapter"},
+    {"a rank of no adapter", LORA "  model: {lora_rank: null}\n", "E017 7:22",
+     "set a value, or train.checkpointer.adapter_checkpoint"},
+    {"an alpha of no adapter", LORA "  model: {lora_alpha: null}\n",
+     "E017 7:23", "there is none"},
+    {"linears of no adapter", LORA "  model: {apply_lora_to_mlp: auto}\n",
+     "E017 7:30", "as in the adapter that the job begins with"},
     {"a value that is read by another check only",
      LORA "  model: {lora_attn_modules: q_proj}\n", "E011 7:30", "a list"},
 };
