@@ -169,6 +169,11 @@ struct model_ops {
     int (*save)(struct model *m, const char *dir, const void *weights,
                 enum dtype dt, struct error *err);
 
+    /* Optional: README.md beside it, a model card without a path or a name of
+     * a user. A README.md that is no card of ours stays. */
+    int (*save_card)(struct model *m, const char *dir,
+                     const struct model_facts *f, struct error *err);
+
     /* Optional: appends the model's answer to a prompt. Between two passes; the
      * result of the last one is lost.
      * err  ERR_INVAL the prompt is too long, or has no token */

@@ -3,6 +3,7 @@
 #ifndef MGPU_WORKER_MODEL_VALUES_H
 #define MGPU_WORKER_MODEL_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,15 @@ struct model_result {
     int64_t hits;    /* of the weight, how much is predicted right */
     /* Sums over the batch's weight, in the order of model_ops.values. */
     double values[MODEL_VALUES];
+};
+
+/* What a result's card says of its training. */
+struct model_facts {
+    const char *data;  /* how much there was: "19 rows of up to 13 tokens" */
+    int64_t iteration; /* of the weights */
+    int32_t epochs;    /* that were asked for */
+    bool is_best;      /* of all evaluations; else the last */
+    double loss;       /* of the evaluation; NAN: there is none */
 };
 
 /* How an answer to a prompt is made. */

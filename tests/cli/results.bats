@@ -96,3 +96,29 @@ first_best() {
     cmp "$dir/out/adapter_model.safetensors" "$dir/out/last/adapter_model.safetensors"
     grep -q 'train.output_dir has the last, the best cannot be read' "$dir/report.json"
 }
+
+@test "README.md is a model card without a path or a user's name" {
+    mkdir -p "models--org--tiny/snapshots/0abc"
+    cp "$stories"/* models--org--tiny/snapshots/0abc/
+    first_best lora "model: {lora_rank: 4}"
+    change "s|checkpoint_dir: [^}]*|checkpoint_dir: $PWD/models--org--tiny/snapshots/0abc|"
+    run -0 worker 1
+    cat "$dir/out/README.md"
+    [ "$(sed -n 1,6p "$dir/out/README.md")" = "---
+# A model card of mgpu.
+base_model: \"org/tiny\"
+library_name: peft
+pipeline_tag: text-generation
+tags: [mgpu, lora]" ]
+    grep -qx '# Adapters of rank 4 for org/tiny' "$dir/out/README.md"
+    grep -qE '^- Data: 19 rows of up to 13 tokens, 19 for evaluation' "$dir/out/README.md"
+    grep -qx -- '- Training: 10 iterations, of 3 epochs, in fp32.' "$dir/out/README.md"
+    grep -qE '^- Result: validation loss [0-9.]+, the best evaluation.$' "$dir/out/README.md"
+    grep -qE '^- Base: org/tiny, digest [0-9a-f]{16} of its values in fp32.$' "$dir/out/README.md"
+    grep -qx -- '- Training: 30 iterations, of 3 epochs, in fp32.' "$dir/out/last/README.md"
+    not grep -q -e / -e "$(id -un)" <(sed 's|org/tiny||g' "$dir/out/README.md")
+    # A file of somebody else's stays.
+    echo "my notes" >"$dir/out/README.md"
+    run -0 worker 1
+    [ "$(cat "$dir/out/README.md")" = "my notes" ]
+}

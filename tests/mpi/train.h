@@ -56,7 +56,8 @@ static inline void train_remove(const char *dir)
     static const char *const results[] = {
         "samples.jsonl",     "adapter_config.json",
         "config.json",       "adapter_model.safetensors",
-        "model.safetensors", "tokenizer.model"};
+        "model.safetensors", "tokenizer.model",
+        "README.md"};
     (void)MPI_Barrier(MPI_COMM_WORLD);
     if (mpi_rank != 0)
         return;

@@ -388,8 +388,9 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .planned = planned, .ranges = ranges, .export = llama_export,             \
     .export_marks = llama_export_marks, .is_adapter = llama_is_adapter,       \
     .save_config = llama_save_config, .import = llama_import,                 \
-    .describe = describe, .save = llama_save, .sample = llama_sample,         \
-    .part = llama_part, .reached = llama_reached, .floor = llama_floor
+    .describe = describe, .save = llama_save, .save_card = llama_save_card,   \
+    .sample = llama_sample, .part = llama_part, .reached = llama_reached,     \
+    .floor = llama_floor
 
 static const struct model_ops ops = {MEMBERS, .result = result};
 static const struct model_ops ops_of_pairs = {

@@ -179,6 +179,8 @@ int llama_export_marks(struct model *model,
                                    struct error *err),
                        void *arg, struct error *err) MUST_CHECK;
 bool llama_is_adapter(const struct model *model);
+int llama_save_card(struct model *model, const char *dir,
+                    const struct model_facts *f, struct error *err) MUST_CHECK;
 int llama_save_config(struct model *model, const char *dir,
                       struct error *err) MUST_CHECK;
 int llama_save(struct model *model, const char *dir, const void *weights,

@@ -5,6 +5,7 @@
 
 #include "worker/llm/files/hf_write.h"
 #include "worker/llm/files/merge_dir.h"
+#include "worker/llm/files/model_card.h"
 #include "worker/llm/llama_internal.h"
 
 static enum st_type type_of(enum dtype dt)
@@ -108,6 +109,20 @@ int llama_save_config(struct model *model, const char *dir, struct error *err)
     if (hf_write_config(dir, m->conf.dir, err) < 0)
         return -1;
     return m->shape.c.is_untied ? merge_dir_untie(dir, err) : 0;
+}
+
+int llama_save_card(struct model *model, const char *dir,
+                    const struct model_facts *f, struct error *err)
+{
+    const struct llama *m = llama_of(model);
+    const struct model_card c = {.base = m->conf.dir,
+                                 .digest = m->digest,
+                                 .type = dtype_name(m->conf.dt),
+                                 .rank = m->shape.is_full ? 0 : m->shape.rank,
+                                 .pairs = m->conf.pairs,
+                                 .quantizer =
+                                     llama_base_word(m->conf.quantizer)};
+    return model_card_write(dir, &c, f, err);
 }
 
 /* An adapter is kept as exact as it is; a model in the run's type. */

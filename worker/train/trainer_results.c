@@ -160,15 +160,34 @@ static bool has_best(const struct trainer *t)
     return t->spec->checkpoint.keep_best && isfinite(t->at.best);
 }
 
-/* Rank 0 writes the model into dir, as it is now. */
-static int write_model(struct trainer *t, const char *dir, const char *what,
+static int write_card(struct trainer *t, const char *dir,
+                      const struct checkpoint_state *best, struct error *err)
+{
+    char data[200];
+    t->source->ops->describe(t->source, t->batches, data, sizeof(data));
+    const struct model_facts f = {
+        .data = data,
+        .iteration = best != NULL ? best->iteration : t->at.iteration,
+        .epochs = t->spec->train.epochs,
+        .is_best = best != NULL,
+        .loss = best != NULL ? best->best : t->eval_loss};
+    return t->model->ops->save_card != NULL
+               ? t->model->ops->save_card(t->model, dir, &f, err)
+               : 0;
+}
+
+/* Rank 0 writes the model into dir, as it is now.
+ * in  best  the position of the best, if that is what it is; or NULL */
+static int write_model(struct trainer *t, const char *dir,
+                       const struct checkpoint_state *best, const char *what,
                        struct error *err)
 {
     const bool mixed = t->mixed.dev != NULL;
     if (checkpoint_make_dirs(dir, err) < 0 ||
         t->model->ops->save(t->model, dir,
                             mixed ? t->mixed.weights : model_params(t->model),
-                            mixed ? DT_F32 : t->dt, err) < 0)
+                            mixed ? DT_F32 : t->dt, err) < 0 ||
+        write_card(t, dir, best, err) < 0)
         return error_wrap(err, "train.output_dir");
     trainer_say(t, "saved %sin %s", what, dir);
     return 0;
@@ -178,9 +197,9 @@ static int write_last(struct trainer *t, struct error *err)
 {
     struct buf dir = BUF_INIT;
     if (!has_best(t))
-        return write_model(t, t->env->out_dir, "", err);
+        return write_model(t, t->env->out_dir, NULL, "", err);
     int rc = buf_addf(&dir, err, "%s/last", t->env->out_dir);
-    rc = rc < 0 ? rc : write_model(t, buf_str(&dir), "the last ", err);
+    rc = rc < 0 ? rc : write_model(t, buf_str(&dir), NULL, "the last ", err);
     buf_clear(&dir);
     return rc;
 }
@@ -203,11 +222,11 @@ static int write_best(struct trainer *t, char *ret_why, size_t cap,
         (void)snprintf(ret_why, cap,
                        "train.output_dir has the last, the best cannot be "
                        "read");
-        rc = write_model(t, t->env->out_dir, "the last ", err);
+        rc = write_model(t, t->env->out_dir, NULL, "the last ", err);
     } else if (rc == 0) {
         (void)snprintf(what, sizeof(what),
                        "the best, of iteration %" PRId64 ", ", best.iteration);
-        rc = write_model(t, t->env->out_dir, what, err);
+        rc = write_model(t, t->env->out_dir, &best, what, err);
     }
     buf_clear(&dir);
     return rc;
