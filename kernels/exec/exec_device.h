@@ -72,6 +72,7 @@ static inline void exec_end(struct exec_device *d, enum device_work work,
     X(build, depthwise)           \
     X(build, elementwise)         \
     X(build, fake_quant)          \
+    X(build, head_norm)           \
     X(build, image)               \
     X(build, loss)                \
     X(build, nf4)                 \

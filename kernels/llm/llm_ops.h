@@ -1,8 +1,8 @@
 /* llm_ops.h - the operations of a transformer: a part of the device seam.
  *
  * The rules of kernels/device.h hold: tensors are dense and row major unless
- * a leading dimension ld is given, which is the number of elements from one
- * row to the next; T is the storage type, A its accumulator.
+ * a row stride ld is given, in elements; T is the storage type, A its
+ * accumulator.
  *
  * Tokens of a batch lie in one list, document after document. `pos` [rows]
  * is each token's position in its document, from 0: token i of the list may
@@ -22,6 +22,7 @@
 
 #include "jobs/base/error.h"
 #include "kernels/dtype.h"
+#include "kernels/llm/head_ops.h"
 #include "kernels/llm/llm_types.h"
 
 #ifdef __cplusplus
@@ -44,19 +45,18 @@ struct llm_ops {
      * dw [C] T = the sum over rows of dy * hat.
      * in   extra  [rows, C], or NULL
      * out  dx     may be dy or extra;  dw  NULL: not wanted
-     *      y      [rows, C]: the forward pass's again, or NULL: not wanted;
-     *             may be dy */
+     *      y      [rows, C]: the forward pass's again; may be dy, or NULL */
     int (*rmsnorm_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
                        void *y, const void *dy, const void *h, const void *rstd,
                        const void *w, const void *extra, int64_t rows,
                        int32_t C, struct error *err);
+    struct head_ops head;
 
     /* Rotates, in place, each of the heads of x [rows, heads, D], by row
      * stride ld: halves (a, b) of a head become (a cos - b sin, b cos + a sin).
      * in   table  [positions, D / 2, 2] A: cos and sin of each angle
      *      back   by the opposite angles: the gradient
-     * err  ERR_INVAL D odd, ld < heads * D. A position outside of the table
-     *      gives NaN */
+     * err  ERR_INVAL D odd, ld < heads * D. Outside of the table: NaN */
     int (*rope)(struct device *d, enum dtype dt, void *x, int32_t ld,
                 const int32_t *pos, const void *table, int32_t positions,
                 int64_t rows, int32_t heads, int32_t D, bool back,

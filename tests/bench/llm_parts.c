@@ -169,6 +169,28 @@ static int rmsnorm_bwd(struct device *d, enum dtype dt, void *dx, void *dw,
                "RMSNorm, backward");
 }
 
+static int heads_fwd(struct device *d, enum dtype dt, void *x, int32_t ld,
+                     void *h, void *rstd, const void *w, int64_t rows,
+                     int32_t heads, int32_t D, double eps, struct error *err)
+{
+    const double t = begin();
+    const int rc = real->llm.head.norm_fwd(d, dt, x, ld, h, rstd, w, rows,
+                                           heads, D, eps, err);
+    return end(t, rc, NORMS, 0, (double)rows * heads * D * (2 + (h != NULL)),
+               dt, "norm of heads");
+}
+
+static int heads_bwd(struct device *d, enum dtype dt, void *dx, int32_t ld,
+                     void *dw, const void *h, const void *rstd, const void *w,
+                     int64_t rows, int32_t heads, int32_t D, struct error *err)
+{
+    const double t = begin();
+    const int rc = real->llm.head.norm_bwd(d, dt, dx, ld, dw, h, rstd, w, rows,
+                                           heads, D, err);
+    return end(t, rc, NORMS, 0, 3 * (double)rows * heads * D, dt,
+               "norm of heads, backward");
+}
+
 static int rope(struct device *d, enum dtype dt, void *x, int32_t ld,
                 const int32_t *pos, const void *table, int32_t positions,
                 int64_t rows, int32_t heads, int32_t D, bool back,
@@ -302,6 +324,8 @@ void llm_parts_begin(struct device *d, int32_t of_vocab, int32_t of_lows)
     timed.llm.attention_bwd = attention_bwd;
     timed.llm.rmsnorm_fwd = rmsnorm_fwd;
     timed.llm.rmsnorm_bwd = rmsnorm_bwd;
+    timed.llm.head.norm_fwd = heads_fwd;
+    timed.llm.head.norm_bwd = heads_bwd;
     timed.llm.rope = rope;
     timed.llm.swiglu_fwd = swiglu_fwd;
     timed.llm.swiglu_bwd = swiglu_bwd;

@@ -121,19 +121,19 @@ template <class T> struct keep {
         return v;
     }
 };
-#define KEEP_STRUCT(type)                              \
-    template <> struct keep<const struct type *> {     \
-        struct type v;                                 \
-        bool has;                                      \
-        keep(const struct type *x) : v(), has(x)       \
-        {                                              \
-            if (x)                                     \
-                v = *x;                                \
-        }                                              \
-        const struct type *get()                       \
-        {                                              \
-            return has ? &v : nullptr;                 \
-        }                                              \
+#define KEEP_STRUCT(type)                          \
+    template <> struct keep<const struct type *> { \
+        struct type v;                             \
+        bool has;                                  \
+        keep(const struct type *x) : v(), has(x)   \
+        {                                          \
+            if (x)                                 \
+                v = *x;                            \
+        }                                          \
+        const struct type *get()                   \
+        {                                          \
+            return has ? &v : nullptr;             \
+        }                                          \
     };
 KEEP_STRUCT(norm)
 KEEP_STRUCT(norm_stats)
@@ -157,7 +157,7 @@ template <> struct keep<struct error *> {
     }
 };
 
-/* The host's own table, and that of a transformer in it. */
+/* The host's own table, that of a transformer in it, and that of heads. */
 template <class T> const T &host_table();
 template <> const device_ops &host_table()
 {
@@ -166,6 +166,10 @@ template <> const device_ops &host_table()
 template <> const llm_ops &host_table()
 {
     return host->llm;
+}
+template <> const head_ops &host_table()
+{
+    return host->llm.head;
 }
 
 template <class T, class... A> struct op {
@@ -203,10 +207,8 @@ int nchw_to_nhwc(struct device *d, size_t size, void *y, const void *x,
     fake.planes++;
     return call(d, size, y, x, list, N, pixels, C, err);
 }
-#define WRAP(name) \
-    table.name = wrapped<&device_ops::name>(&device_ops::name)
-#define WRAP_LLM(name) \
-    table.llm.name = wrapped<&llm_ops::name>(&llm_ops::name)
+#define WRAP(name) table.name = wrapped<&device_ops::name>(&device_ops::name)
+#define WRAP_LLM(name) table.llm.name = wrapped<&llm_ops::name>(&llm_ops::name)
 
 /* ---- memory --------------------------------------------------------------
  */
@@ -292,8 +294,7 @@ int put(struct device *, void *dst, const void *src, size_t bytes,
     });
 }
 
-int memory(struct device *, size_t *ret_free, size_t *ret_total,
-           struct error *)
+int memory(struct device *, size_t *ret_free, size_t *ret_total, struct error *)
 {
     const size_t kernels = is_loaded ? fake_kernels : 0;
     *ret_free = fake_left > kernels ? fake_left - kernels : 0;
@@ -488,6 +489,8 @@ void fill_table()
     WRAP(ema);
     WRAP_LLM(rmsnorm_fwd);
     WRAP_LLM(rmsnorm_bwd);
+    table.llm.head.norm_fwd = wrapped<&head_ops::norm_fwd>(&head_ops::norm_fwd);
+    table.llm.head.norm_bwd = wrapped<&head_ops::norm_bwd>(&head_ops::norm_bwd);
     WRAP_LLM(rope);
     WRAP_LLM(attention_fwd);
     WRAP_LLM(attention_bwd);
@@ -537,7 +540,7 @@ void fill_table()
  * A collective waits for what the compute stream had been given, and happens
  * when somebody asks whether it is over, or one that was started behind it. */
 struct event {
-    int64_t at;                      /* of the compute queue */
+    int64_t at;                                /* of the compute queue */
     std::vector<std::function<void()>> before; /* on NCCL's stream */
 };
 struct nccl_stream {
@@ -669,8 +672,8 @@ int nccl_reduce_scatter(const void *in, void *out, size_t n, int type, int,
                         void *, void *s)
 {
     return begin(static_cast<nccl_stream *>(s), [=] {
-        int t = -1, rc = over->ops->reduce_scatter(
-                        over, out, in, n, type_of(type), &t, nullptr);
+        int t = -1, rc = over->ops->reduce_scatter(over, out, in, n,
+                                                   type_of(type), &t, nullptr);
         works(finish(rc, t));
     });
 }
@@ -685,7 +688,8 @@ int nccl_reduce(const void *, void *x, size_t n, int type, int, int root,
                 void *, void *s)
 {
     return begin(static_cast<nccl_stream *>(s), [=] {
-        works(comm_reduce_now(over, x, n, type_of(type), root, wait_s, nullptr));
+        works(
+            comm_reduce_now(over, x, n, type_of(type), root, wait_s, nullptr));
     });
 }
 int nccl_send(const void *in, size_t, int, int, void *, void *)
@@ -697,9 +701,11 @@ int nccl_receive(void *out, size_t n, int, int root, void *, void *s)
 {
     const void *in = first_sent;
     first_sent = nullptr;
-    return begin(static_cast<nccl_stream *>(s), [=] {
-        works(comm_scatter_now(over, out, in, n, root, wait_s, nullptr));
-    }) == IN_PROGRESS
+    return begin(static_cast<nccl_stream *>(s),
+                 [=] {
+                     works(comm_scatter_now(over, out, in, n, root, wait_s,
+                                            nullptr));
+                 }) == IN_PROGRESS
                ? OK
                : 1;
 }

@@ -73,6 +73,7 @@ static void try_device(int32_t lanes, bool reverse,
     contract_exact(&b);
     contract_norm(&b);
     contract_llm_norm(&b);
+    contract_llm_head_norm(&b);
     contract_llm_rope(&b);
     contract_llm_rows(&b);
     contract_llm_nf4(&b);

@@ -15,6 +15,12 @@ template <class... A> struct noted<int (*)(struct device *, A...)> {
         return end(d, (of(d)->own.llm.*Member)(d, a...));
     }
     template <auto Member, struct step_op (*Op)(A...)>
+    static int head(struct device *d, A... a)
+    {
+        begin(d, Op(a...));
+        return end(d, (of(d)->own.llm.head.*Member)(d, a...));
+    }
+    template <auto Member, struct step_op (*Op)(A...)>
     static int own(struct device *d, A... a)
     {
         begin(d, Op(a...));
@@ -46,6 +52,26 @@ struct step_op of_rmsnorm_bwd(enum dtype dt, void *, void *, void *y,
     op.extra = extra;
     op.keeps = y;
     return op;
+}
+
+struct step_op of_norm_fwd(enum dtype dt, void *, int32_t, void *h, void *,
+                           const void *, int64_t rows, int32_t heads, int32_t D,
+                           double, struct error *)
+{
+    const int64_t n = rows * heads * D;
+    struct step_op op = shaped("norm_fwd", dt, n, n, D, D);
+
+    op.keeps = h;
+    return op;
+}
+
+struct step_op of_norm_bwd(enum dtype dt, void *, int32_t, void *, const void *,
+                           const void *, const void *, int64_t rows,
+                           int32_t heads, int32_t D, struct error *)
+{
+    const int64_t n = rows * heads * D;
+
+    return shaped("norm_bwd", dt, n, n, D, heads * D);
 }
 
 struct step_op of_rope(enum dtype dt, void *, int32_t, const int32_t *,
@@ -271,6 +297,13 @@ void record_llm(struct exec_device *exec)
     NOTE(scale_rows);
     NOTE(answer_sums);
     NOTE(pair_factors);
+#undef NOTE
+#define NOTE(member)                                                        \
+    exec->ops.llm.head.member =                                             \
+        noted<decltype(exec->ops.llm.head.member)>::head<&head_ops::member, \
+                                                         of_##member>
+    NOTE(norm_fwd);
+    NOTE(norm_bwd);
 #undef NOTE
 #define NOTE(member)                                                \
     exec->ops.member =                                              \

@@ -56,6 +56,19 @@ static double weight_sums(launch *l)
 {
     return in_twice(l) + (double)l->grid * l->op.K * (double)sizeof(double);
 }
+/* Heads, in place, and the copy. */
+static double norm_heads(launch *l)
+{
+    return of_values(l, (2 + l->op.keeps) * (double)l->op.in);
+}
+static double grad_heads(launch *l)
+{
+    return of_values(l, 3 * (double)l->op.in);
+}
+static double head_weight_sums(launch *l) /* of each head */
+{
+    return in_twice(l) + (double)l->grid * l->op.N * (double)sizeof(double);
+}
 static double fold(launch *l)
 {
     return (double)l->parts * l->op.N * (double)sizeof(double);
@@ -302,6 +315,12 @@ static const struct row {
      .is_by_row = true},
     {"weight_sums", ROLE_STREAM, .bytes = weight_sums, .values = both_loops,
      .is_by_row = true},
+    {"norm_heads", ROLE_STREAM, .bytes = norm_heads, .values = both_loops,
+     .is_by_row = true},
+    {"grad_heads", ROLE_STREAM, .bytes = grad_heads, .values = both_loops,
+     .is_by_row = true},
+    {"head_weight_sums", ROLE_STREAM, .bytes = head_weight_sums,
+     .values = both_loops, .is_by_row = true},
     {"fold", ROLE_SUMS, .bytes = fold},
     {"rotate", ROLE_STREAM, .bytes = in_twice, .values = in, .is_by_row = true},
     {"gate_rows", ROLE_STREAM, .bytes = in_out, .values = out,
@@ -346,6 +365,8 @@ static const struct {
 } parts[] = {
     {"rmsnorm_fwd", PART_ROWS},
     {"rmsnorm_bwd", PART_ROWS},
+    {"norm_fwd", PART_ROWS},
+    {"norm_bwd", PART_ROWS},
     {"rope", PART_ROWS},
     {"swiglu_fwd", PART_ROWS},
     {"swiglu_bwd", PART_ROWS},

@@ -233,6 +233,7 @@ void contract_device(struct device *d, const char *name, bool small)
         if (dt == DT_F64 && !small)
             contract_gradients(&b);
         contract_llm_norm(&b);
+        contract_llm_head_norm(&b);
         contract_llm_rope(&b);
         contract_llm_rows(&b);
         contract_llm_pairs(&b);

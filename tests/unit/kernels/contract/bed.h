@@ -115,6 +115,7 @@ void contract_exact(struct bed *b);     /* sums that must be exact */
 void contract_gradients(struct bed *b); /* finite differences, fp64 */
 void contract_refusals(struct bed *b);
 void contract_llm_norm(struct bed *b);
+void contract_llm_head_norm(struct bed *b);
 void contract_llm_rope(struct bed *b);
 void contract_llm_rows(struct bed *b);
 void contract_llm_pairs(struct bed *b);
