@@ -19,7 +19,7 @@ teardown() {
     local key="train.checkpointer.checkpoint_dir: "
     other_model '.architectures = ["Gemma2ForCausalLM"]'
     llm_spec lora fp32 1
-    refused 65 "$key" "config.json: Gemma2ForCausalLM: this version trains LlamaForCausalLM, Qwen2ForCausalLM"
+    refused 65 "$key" "config.json: Gemma2ForCausalLM: this version trains LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM"
     other_model '.attention_bias = true'
     refused 65 "$key" "8 tensors do not fit config.json: no 'model.layers.0.self_attn.q_proj.bias'"
     other_model '.architectures = ["Qwen2ForCausalLM"] | .use_sliding_window = true |

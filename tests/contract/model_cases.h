@@ -77,6 +77,13 @@ static const struct model_case {
     {"mistral, qlora of some layers with checkpointing",
      LLAMA_OF("qlora", RANKED("adapter-layers"), "llama-untied",
               "  enable_activation_checkpointing: true\n")},
+    {"qwen3, lora with checkpointing",
+     LLAMA_OF("lora", "llama-qwen3", "llama-untied",
+              "  enable_activation_checkpointing: true\n"
+              "  model: {lora_rank: 3, lora_dropout: 0.2}\n")},
+    {"qwen3, full", LLAMA_OF("full", "llama-qwen3", "llama-untied", "")},
+    {"qwen3, qat", LLAMA_OF("qat", "llama-qwen3", "llama-untied",
+                            "  quantizer: {groupsize: 8}\n")},
     {"llama with biases, qat", LLAMA_OF("qat", "llama-biases", "llama-untied",
                                         "  quantizer: {groupsize: 8}\n")},
     {"llama with biases, full with checkpointing",

@@ -45,6 +45,11 @@ MODELS = {
         num_key_value_heads=2, head_dim=10, tie_word_embeddings=False,
         sliding_window=64, rope_theta=1000.0,
         rope_scaling=dict(type="dynamic", factor=2.0)),
+    "qwen3": dict(
+        model_type="qwen3", architectures=["Qwen3ForCausalLM"],
+        num_key_value_heads=2, head_dim=20, tie_word_embeddings=False,
+        attention_bias=True, use_sliding_window=False, sliding_window=None,
+        max_window_layers=2, rope_theta=1000000.0),
 }
 # Of a head of 64 and 32,768 positions; the first is that of Qwen2.5.
 ROPES = {

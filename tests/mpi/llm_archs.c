@@ -21,6 +21,9 @@ static const struct {
     {"mistral",
      {"tests/data/llama-mistral", "tests/data/llama-untied/rows.jsonl"},
      {"tests/data/llama-mistral", "tests/data/pairs.jsonl"}},
+    {"qwen3",
+     {"tests/data/llama-qwen3", "tests/data/llama-untied/rows.jsonl"},
+     {"tests/data/llama-qwen3", "tests/data/pairs.jsonl"}},
 };
 
 /* Linears of many ranks. */

@@ -18,6 +18,7 @@
 #include "worker/llm/config/llama_rope.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_pairs.h"
+#include "worker/llm/llama_qk_norm.h"
 
 enum { ALIGN = 256 };
 
@@ -54,6 +55,12 @@ static void lay_acts(struct cursor *c, const struct llama_conf *conf,
     ret->rstd1 = take(c, m, acc);
     ret->rstd2 = take(c, m, acc);
     ret->qkv = take(c, m * s->linear[PRODUCT_QKV].out, t);
+    if (s->q_norm > 0) {
+        const int64_t back = conf->generates ? 0 : m;
+        const int64_t heads = s->c.heads + s->c.kv_heads;
+        ret->heads = take(c, back * heads * s->c.head_dim, t);
+        ret->heads_rstd = take(c, back * heads, acc);
+    }
     ret->attended = take(c, m * s->linear[PRODUCT_O].in, t);
     ret->lse = take(c, m * s->c.heads, acc);
     ret->mid = take(c, m * s->c.hidden, t);
@@ -136,7 +143,8 @@ static void lay_work(struct cursor *c, const struct llama_conf *conf,
         take(c, b->rounds[PRODUCT_HEAD] ? (int64_t)s->unit_rows * d : 0, t);
     ret->rounded = take(c, m * llama_base_widest(b, s), t);
     plan->bytes_rounded = b->groupsize > 0 ? (int64_t)(c->at - mark) : 0;
-    ret->norm_grad = take(c, s->is_full && conf->shared_by > 1 ? d : 0, t);
+    ret->norm_grad = take(
+        c, s->is_full && conf->shared_by > 1 ? llama_norm_widest(s) : 0, t);
     ret->chunk = take(c, (int64_t)chunk * d, t);
     ret->logits = take(c, (int64_t)chunk * s->c.vocab, t);
 }
@@ -322,31 +330,6 @@ static int32_t ranges(const struct model *model,
     return n;
 }
 
-static int result(struct model *model, const struct batch *b,
-                  struct model_result *ret, struct error *err)
-{
-    struct llama *m = llama_of(model);
-    const enum dtype acc = dtype_acc(m->conf.dt);
-    if (m->n == 0 || b->n != m->n)
-        return error_set(err, ERR_STATE,
-                         "model: the last forward pass had %d rows, not %d",
-                         m->n, b->n);
-    /* Both at once: each copy waits for the device. */
-    const size_t apart = (size_t)((char *)m->mem.hit - (char *)m->mem.loss);
-    if (m->d->ops->to_host(m->d, m->host, m->mem.loss,
-                           apart + (size_t)m->n_labelled * sizeof(*m->mem.hit),
-                           err) < 0)
-        return -1;
-    const int32_t *hit = (const void *)((const char *)m->host + apart);
-    struct model_result sum = {.loss_sum = 0};
-    for (int32_t i = 0; i < m->n_labelled; i++) {
-        sum.loss_sum += dtype_get(acc, m->host, i);
-        sum.hits += hit[i];
-    }
-    *ret = sum;
-    return 0;
-}
-
 static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
@@ -392,14 +375,14 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .sample = llama_sample, .part = llama_part, .reached = llama_reached,     \
     .floor = llama_floor
 
-static const struct model_ops ops = {MEMBERS, .result = result};
+static const struct model_ops ops = {MEMBERS, .result = llama_result};
 static const struct model_ops ops_of_pairs = {
     MEMBERS, .result = llama_pairs_result, .begin = llama_pairs_begin,
     .values = llama_pair_values};
 /* Collectives are started by the host: a pass cannot be captured. */
 static const struct model_ops ops_sharded = {
-    MEMBERS, .result = result, .is_sharded = true, .exchange = llama_exchange,
-    .waited = llama_waited};
+    MEMBERS, .result = llama_result, .is_sharded = true,
+    .exchange = llama_exchange, .waited = llama_waited};
 static const struct model_ops ops_sharded_pairs = {MEMBERS,
                                                    .result = llama_pairs_result,
                                                    .begin = llama_pairs_begin,

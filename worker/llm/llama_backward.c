@@ -6,6 +6,7 @@
  */
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
+#include "worker/llm/llama_qk_norm.h"
 
 struct way {
     struct llama *m;
@@ -32,6 +33,26 @@ static int share_ready(const struct way *w, struct error *err)
     return w->on_ready(w->arg, 0, w->m->plan.params, err);
 }
 
+/* Where an op writes the gradient of a norm's weight; NULL: none is trained.
+ * in   weight  its offset among the weights */
+static void *norm_grad(const struct llama *m, int64_t weight)
+{
+    if (!m->shape.is_full)
+        return NULL;
+    return llama_shares_grads(m) ? m->mem.norm_grad : llama_grad_at(m, weight);
+}
+
+/* Puts it where it belongs, behind the op: it may take the weight's place,
+ * which the op still reads. */
+static int keep_norm_grad(struct llama *m, int64_t weight, int32_t n,
+                          struct error *err)
+{
+    if (!llama_shares_grads(m))
+        return 0;
+    return m->d->ops->copy(m->d, llama_grad_at(m, weight), m->mem.norm_grad,
+                           (size_t)n * dtype_bytes(m->conf.dt), err);
+}
+
 /* dres of a norm's input h: through the norm of dnorm, beside `extra`.
  * in   w, weight  its weights, and their offset among the gradients
  * out  y          what the forward pass made of h; NULL: not wanted */
@@ -39,18 +60,12 @@ static int norm_back(struct llama *m, const void *w, int64_t weight, void *y,
                      const void *h, const void *rstd, const void *extra,
                      struct error *err)
 {
-    void *dw = m->shape.is_full ? llama_grad_at(m, weight) : NULL;
-    /* dw may replace w, which the op still reads: the gradient goes elsewhere
-     * first. */
-    void *to = llama_shares_grads(m) ? m->mem.norm_grad : dw;
-    if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres, to, y,
-                                   m->mem.dnorm, h, rstd, w, extra, m->tokens,
-                                   m->shape.c.hidden, err) < 0)
+    if (m->d->ops->llm.rmsnorm_bwd(m->d, m->conf.dt, m->mem.dres,
+                                   norm_grad(m, weight), y, m->mem.dnorm, h,
+                                   rstd, w, extra, m->tokens, m->shape.c.hidden,
+                                   err) < 0)
         return -1;
-    if (to == dw)
-        return 0;
-    return m->d->ops->copy(
-        m->d, dw, to, (size_t)m->shape.c.hidden * dtype_bytes(m->conf.dt), err);
+    return keep_norm_grad(m, weight, m->shape.c.hidden, err);
 }
 
 /* Clears the gradient of an output layer that saw no labelled token. */
@@ -160,6 +175,35 @@ static int feed_back(struct llama *m, int32_t l, struct error *err)
     return llama_linear_back_weights(m, &call, a->gate_up, err);
 }
 
+static int heads_back(struct llama *m, const struct llama_qk_part *p, int32_t l,
+                      struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const struct llama_acts *a = &m->mem.acts[l];
+    const size_t acc = dtype_acc_bytes(m->conf.dt);
+    const int64_t weight = p->weight + l * s->layer_weights;
+    if (m->d->ops->llm.head.norm_bwd(
+            m->d, m->conf.dt, llama_at(m, m->mem.qkv_grad, p->col),
+            s->linear[PRODUCT_QKV].out, norm_grad(m, weight),
+            llama_at(m, a->heads, p->ahead * s->c.head_dim),
+            (const char *)a->heads_rstd + (size_t)p->ahead * acc,
+            llama_layer_weight(m, p->weight), m->tokens, p->heads,
+            s->c.head_dim, err) < 0)
+        return -1;
+    return keep_norm_grad(m, weight, s->c.head_dim, err);
+}
+
+/* The heads' norms, with the gradients of their weights. */
+static int qk_norm_back(struct llama *m, int32_t l, struct error *err)
+{
+    for (int i = 0; i < LLAMA_QK_PARTS && m->shape.q_norm > 0; i++) {
+        const struct llama_qk_part p = llama_qk_part_of(m, i);
+        if (heads_back(m, &p, l, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Goes back from the gradient of `attended`, in wide_grad, to that of q, k and
  * v. */
 static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
@@ -181,9 +225,11 @@ static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
             llama_at(m, a->qkv, q), llama_at(m, a->qkv, q + kv), width, pos, &s,
             err) < 0)
         return -1;
-    return m->d->ops->llm.rope(m->d, m->conf.dt, d, width, pos, m->mem.rotation,
-                               m->conf.row_tokens, m->tokens,
-                               c->heads + c->kv_heads, c->head_dim, true, err);
+    if (m->d->ops->llm.rope(m->d, m->conf.dt, d, width, pos, m->mem.rotation,
+                            m->conf.row_tokens, m->tokens,
+                            c->heads + c->kv_heads, c->head_dim, true, err) < 0)
+        return -1;
+    return qk_norm_back(m, l, err);
 }
 
 /* Below the first layer lora has nothing to train. */

@@ -1,16 +1,18 @@
 /* llama_forward.c - embedding and layers.
  *
  *   x = embed(ids)
- *   each layer:  mid = x + o(attention(rope(qkv(norm(x)))))
+ *   each layer:  mid = x + o(attention(rope(heads(qkv(norm(x))))))
  *                x   = mid + down(swiglu(gate_up(norm(mid))))
  *   norm, output layer
  *
+ * heads: the norms of queries and keys, where the model has them.
  * The sums of the residual stream belong to the norm that reads them: a layer
  * leaves mid and, in mem.delta, what is to be added.
  */
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
 #include "worker/llm/llama_pairs.h"
+#include "worker/llm/llama_qk_norm.h"
 
 int llama_put(struct model *model, uint64_t seed, double scale,
               struct error *err)
@@ -56,6 +58,34 @@ static int attend_to(struct llama *m, const struct llama_acts *a,
                                         a->lse, qkv, k, v, width, pos, &s, err);
 }
 
+/* in   a  the copy is wanted where it has room */
+static int norm_heads(struct llama *m, const struct llama_qk_part *p,
+                      const struct llama_acts *a, void *qkv, struct error *err)
+{
+    const struct llama_shape *s = &m->shape;
+    const size_t acc = dtype_acc_bytes(m->conf.dt);
+    void *h = NULL, *rstd = NULL;
+    if (!m->conf.generates) {
+        h = llama_at(m, a->heads, p->ahead * s->c.head_dim);
+        rstd = (char *)a->heads_rstd + (size_t)p->ahead * acc;
+    }
+    return m->d->ops->llm.head.norm_fwd(
+        m->d, m->conf.dt, llama_at(m, qkv, p->col), s->linear[PRODUCT_QKV].out,
+        h, rstd, llama_layer_weight(m, p->weight), m->tokens, p->heads,
+        s->c.head_dim, s->c.norm_eps, err);
+}
+
+/* The heads of q and k in qkv, before they are rotated. */
+static int qk_norm(struct llama *m, int32_t l, void *qkv, struct error *err)
+{
+    for (int i = 0; i < LLAMA_QK_PARTS && m->shape.q_norm > 0; i++) {
+        const struct llama_qk_part p = llama_qk_part_of(m, i);
+        if (norm_heads(m, &p, &m->mem.acts[l], qkv, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* attended = attention of normed, which is the norm of a->x. */
 static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
                   struct error *err)
@@ -70,7 +100,7 @@ static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
                                     .train = train,
                                     .x = m->mem.normed,
                                     .low = a->low[PRODUCT_QKV]};
-    if (llama_linear(m, &call, qkv, err) < 0 ||
+    if (llama_linear(m, &call, qkv, err) < 0 || qk_norm(m, l, qkv, err) < 0 ||
         m->d->ops->llm.rope(m->d, m->conf.dt, qkv, width, pos, m->mem.rotation,
                             m->conf.row_tokens, m->tokens,
                             c->heads + c->kv_heads, c->head_dim, false,

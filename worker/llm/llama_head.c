@@ -269,3 +269,31 @@ int llama_head_back(struct llama *m, const struct batch *b, struct error *err)
             return -1;
     return 0;
 }
+
+/* ---- what is read of a pass ------------------------------------------------
+ */
+
+int llama_result(struct model *model, const struct batch *b,
+                 struct model_result *ret, struct error *err)
+{
+    struct llama *m = llama_of(model);
+    const enum dtype acc = dtype_acc(m->conf.dt);
+    if (m->n == 0 || b->n != m->n)
+        return error_set(err, ERR_STATE,
+                         "model: the last forward pass had %d rows, not %d",
+                         m->n, b->n);
+    /* Both at once: each copy waits for the device. */
+    const size_t apart = (size_t)((char *)m->mem.hit - (char *)m->mem.loss);
+    if (m->d->ops->to_host(m->d, m->host, m->mem.loss,
+                           apart + (size_t)m->n_labelled * sizeof(*m->mem.hit),
+                           err) < 0)
+        return -1;
+    const int32_t *hit = (const void *)((const char *)m->host + apart);
+    struct model_result sum = {.loss_sum = 0};
+    for (int32_t i = 0; i < m->n_labelled; i++) {
+        sum.loss_sum += dtype_get(acc, m->host, i);
+        sum.hits += hit[i];
+    }
+    *ret = sum;
+    return 0;
+}

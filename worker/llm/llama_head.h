@@ -44,5 +44,9 @@ int llama_head(struct llama *m, const struct batch *b, bool train, bool grads,
  * norm's, too. normed is that of the forward pass. */
 int llama_head_back(struct llama *m, const struct batch *b,
                     struct error *err) MUST_CHECK;
+/* Loss and hits of the last forward pass; waits for it. model_ops.result.
+ * err  ERR_STATE it was over another number of rows, or there was none */
+int llama_result(struct model *model, const struct batch *b,
+                 struct model_result *ret, struct error *err) MUST_CHECK;
 
 #endif

@@ -17,6 +17,10 @@ struct llama_acts {
     void *x;             /* [M, hidden]: its input */
     void *rstd1, *rstd2; /* [M] A */
     void *qkv;           /* [M, (heads + 2 kv_heads) * head_dim], rotated */
+    /* q, then k, before the norms of their heads: [M, heads, head_dim] and
+     * [M, kv_heads, head_dim], and what these divide by: [M, heads] and
+     * [M, kv_heads] A. With such norms alone. */
+    void *heads, *heads_rstd;
     void *attended;      /* [M, heads * head_dim] */
     void *lse;           /* [M, heads] A */
     void *mid;           /* [M, hidden]: between attention and MLP */
@@ -58,7 +62,7 @@ struct llama_arena {
     void *dres, *dnorm; /* [M, hidden] */
     void *dlow;         /* [M, 3 rank]; lora alone */
     void *dropped;      /* [M, llama_widest()]; lora_dropout alone */
-    void *norm_grad;    /* [hidden]: sharded gradients alone */
+    void *norm_grad;    /* [llama_norm_widest()]: sharded gradients alone */
     void *opened;       /* [shape.layer_weights]: written out, or rounded */
     void *opened_head;  /* [shape.unit_rows, hidden]: rounded */
     void *rounded;      /* [M, llama_base_widest()]: what a product reads */

@@ -53,6 +53,10 @@ static void place_weights(struct llama_shape *s)
     s->norm1 = place_inner(s, &at, INNER_NORM1, c->hidden, 0);
     place_linears(s, PRODUCT_QKV, &at, INNER_Q, INNER_Q_BIAS, c->hidden, qkv,
                   3);
+    if (c->head_norms) {
+        s->q_norm = place_inner(s, &at, INNER_Q_NORM, c->head_dim, 0);
+        s->k_norm = place_inner(s, &at, INNER_K_NORM, c->head_dim, 0);
+    }
     place_linears(s, PRODUCT_O, &at, INNER_O, INNER_O_BIAS, q, &c->hidden, 1);
     s->norm2 = place_inner(s, &at, INNER_NORM2, c->hidden, 0);
     place_linears(s, PRODUCT_GATE_UP, &at, INNER_GATE, INNER_GATE_BIAS,

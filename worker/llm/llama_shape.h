@@ -2,7 +2,8 @@
  *
  * The weights are one array: embedding, layers, norm, output layer. Linears
  * that read the same input lie one behind the other and are one product: q,
- * k, v, and gate, up; behind them are their biases, which are one, too.
+ * k, v, and gate, up; behind them are their biases, which are one, too, and
+ * the norms of queries and keys.
  * Adapters are another array, layer after layer, the
  * output layer's last. The array that is trained (model.h) is the weights
  * with method full, the adapters with lora.
@@ -67,6 +68,7 @@ struct llama_shape {
      * PRODUCT_HEAD: the output layer's. */
     struct llama_linear linear[PRODUCTS];
     int64_t embed, norm1, norm2, norm; /* norm1, norm2: of layer 0 */
+    int64_t q_norm, k_norm;            /* of layer 0; 0: there is none */
     int64_t layer_weights;             /* the stride */
     int64_t layers;                    /* where layer 0 begins */
     struct llama_layer_tensor inner[LLAMA_INNERS]; /* those of a layer */

@@ -280,7 +280,7 @@ static void test_refused(void)
     static const char arch[] = "\"architectures\":[\"LlamaForCausalLM\"]";
     refused(arch, "\"architectures\":[\"Gemma2ForCausalLM\"]",
             "Gemma2ForCausalLM: this version trains LlamaForCausalLM, "
-            "Qwen2ForCausalLM, MistralForCausalLM",
+            "Qwen2ForCausalLM, Qwen3ForCausalLM, MistralForCausalLM",
             "config.json");
     refused(arch, "\"architectures\":[]", "architectures", "LlamaForCausalLM");
     refused(arch, "\"architectures\":\"LlamaForCausalLM\"", "list",
@@ -354,7 +354,8 @@ static void test_architectures(void)
         is_int(c.window, 0, "a window that is not used");
     static const char arch[] = "\"architectures\":[\"LlamaForCausalLM\"],";
     if (parse(arch, MISTRAL(""), &c))
-        ok(c.arch == ARCH_MISTRAL && c.biases == 0 && c.window == 4096,
+        ok(c.arch == ARCH_MISTRAL && c.biases == 0 && !c.head_norms &&
+               c.window == 4096,
            "Mistral has a window by default");
     if (parse(arch, MISTRAL("\"sliding_window\":null,"), &c))
         is_int(c.window, 0, "or none");
@@ -376,6 +377,31 @@ static void test_architectures(void)
             "\"intermediate_size\":172,\"num_hidden_layers\":5,"
             "\"num_attention_heads\":8",
             "num_attention_heads 8", "num_key_value_heads 32");
+}
+
+static void test_qwen3(void)
+{
+#define QWEN3(more)                                                         \
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":64,"         \
+    "\"intermediate_size\":172,\"num_hidden_layers\":5,"                    \
+    "\"num_attention_heads\":32,\"vocab_size\":512,\"mlp_bias\":true," more \
+    "\"rope_theta\":5000.0}"
+    static const char plain[] = QWEN3(""),
+                      other[] = QWEN3("\"attention_bias\":true,"
+                                      "\"num_key_value_heads\":4,"
+                                      "\"head_dim\":16,");
+    struct llama_config c;
+    struct error err = ERROR_INIT;
+    if (ok(llama_config_parse(plain, strlen(plain), &c, &err) == 0, "a Qwen3"))
+        ok(c.arch == ARCH_QWEN3 && c.head_norms && c.biases == 0 &&
+               c.kv_heads == 32 && c.head_dim == 128 && c.window == 0 &&
+               c.max_positions == 32768,
+           "it has norms of heads of 128, and neither biases nor a window");
+    if (ok(llama_config_parse(other, strlen(other), &c, &err) == 0, "another"))
+        ok(c.biases == (1u << PRODUCT_QKV | 1u << PRODUCT_O) &&
+               c.kv_heads == 4 && c.head_dim == 16,
+           "but biases of attention, where a key says so");
+#undef QWEN3
 }
 
 static void test_values(void)
@@ -553,6 +579,7 @@ int main(void)
     test_scalings();
     test_refused();
     test_architectures();
+    test_qwen3();
     test_values();
     test_file();
     test_frequencies();

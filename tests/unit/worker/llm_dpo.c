@@ -40,6 +40,7 @@ static const struct golden_case archs[] = {
     {"qwen2", "adapter", 127},   {"qwen2", "full", 0},
     {"biases", "adapter", 127},  {"biases", "full", 0},
     {"mistral", "adapter", 127}, {"mistral", "full", 0},
+    {"qwen3", "adapter", 127},   {"qwen3", "full", 0},
 };
 static const double smoothings[] = {0, 0.1};
 

@@ -24,7 +24,7 @@ static const struct way ways[] = {
 };
 
 /* tests/golden/archs.py: other architectures. */
-static const char *const archs[] = {"qwen2", "biases", "mistral"};
+static const char *const archs[] = {"qwen2", "biases", "mistral", "qwen3"};
 
 static int seen; /* by each() */
 

@@ -51,7 +51,7 @@ static const struct golden_case quantised[] = {
     {"untied", "adapter", 127, QUANTIZER_NF4_SINGLE},
 };
 /* tests/golden/archs.py: other architectures. */
-static const char *const archs[] = {"qwen2", "biases", "mistral"};
+static const char *const archs[] = {"qwen2", "biases", "mistral", "qwen3"};
 
 /* tests/golden/patterns.py: linears of different ranks, in some layers. */
 static const struct golden_case patterns[] = {

@@ -23,7 +23,7 @@ enum { TYPES = 4 };
 static const char head_copy[] = "base_model.model.lm_head.base_layer.weight";
 
 /* tests/golden/archs.py: other architectures, with biases. */
-static const char *const archs[] = {"qwen2", "biases", "mistral"};
+static const char *const archs[] = {"qwen2", "biases", "mistral", "qwen3"};
 /* tests/golden/patterns.py: adapters of many ranks, or of some layers. */
 static const char *const ranked[] = {"adapter-patterns", "adapter-layers",
                                      "adapter-named"};

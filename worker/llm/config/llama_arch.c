@@ -13,6 +13,8 @@ static const char *const names[LLAMA_INNERS] = {
     [INNER_Q_BIAS] = "self_attn.q_proj.bias",
     [INNER_K_BIAS] = "self_attn.k_proj.bias",
     [INNER_V_BIAS] = "self_attn.v_proj.bias",
+    [INNER_Q_NORM] = "self_attn.q_norm.weight",
+    [INNER_K_NORM] = "self_attn.k_norm.weight",
     [INNER_O] = "self_attn.o_proj.weight",
     [INNER_O_BIAS] = "self_attn.o_proj.bias",
     [INNER_NORM2] = "post_attention_layernorm.weight",
@@ -24,13 +26,16 @@ static const char *const names[LLAMA_INNERS] = {
     [INNER_DOWN_BIAS] = "mlp.down_proj.bias",
 };
 
+#define ATTENTION_BIAS (1u << PRODUCT_QKV | 1u << PRODUCT_O)
+#define MLP_BIAS (1u << PRODUCT_GATE_UP | 1u << PRODUCT_DOWN)
+
 static const struct llama_arch archs[LLAMA_ARCHS] = {
     [ARCH_LLAMA] = {.architecture = "LlamaForCausalLM",
                     .type = "llama",
                     .word = "Llama",
                     .recipes = "LLAMA2, LLAMA3 and LLAMA3_2",
                     .inner = names,
-                    .has_bias_keys = true,
+                    .bias_keys = ATTENTION_BIAS | MLP_BIAS,
                     .positions = 2048},
     [ARCH_QWEN2] = {.architecture = "Qwen2ForCausalLM",
                     .type = "qwen2",
@@ -40,6 +45,18 @@ static const struct llama_arch archs[LLAMA_ARCHS] = {
                     .biases = 1u << PRODUCT_QKV,
                     .window = WINDOW_IF_USED,
                     .kv_heads = 32,
+                    .positions = 32768,
+                    .windowed = 4096},
+    [ARCH_QWEN3] = {.architecture = "Qwen3ForCausalLM",
+                    .type = "qwen3",
+                    .word = "Qwen3",
+                    .recipes = "QWEN3",
+                    .inner = names,
+                    .bias_keys = ATTENTION_BIAS,
+                    .head_norms = true,
+                    .window = WINDOW_IF_USED,
+                    .kv_heads = 32,
+                    .head_dim = 128,
                     .positions = 32768,
                     .windowed = 4096},
     [ARCH_MISTRAL] = {.architecture = "MistralForCausalLM",

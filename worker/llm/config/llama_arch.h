@@ -32,6 +32,8 @@ enum llama_inner {
     INNER_Q_BIAS,
     INNER_K_BIAS,
     INNER_V_BIAS,
+    INNER_Q_NORM,
+    INNER_K_NORM,
     INNER_O,
     INNER_O_BIAS,
     INNER_NORM2,
@@ -51,7 +53,13 @@ enum llama_window {
     WINDOW_ALWAYS,  /* sliding_window, in every layer */
 };
 
-enum llama_arch_id { ARCH_LLAMA, ARCH_QWEN2, ARCH_MISTRAL, LLAMA_ARCHS };
+enum llama_arch_id {
+    ARCH_LLAMA,
+    ARCH_QWEN2,
+    ARCH_QWEN3,
+    ARCH_MISTRAL,
+    LLAMA_ARCHS
+};
 
 struct llama_arch {
     const char *architecture; /* in architectures of config.json */
@@ -60,10 +68,12 @@ struct llama_arch {
     const char *recipes;      /* torchtune's words for it, for messages */
     const char *const *inner; /* [LLAMA_INNERS] names, behind the layer's */
     uint32_t biases;          /* 1 << enum llama_product: it always has them */
-    bool has_bias_keys;       /* attention_bias and mlp_bias add others */
+    uint32_t bias_keys;       /* those that attention_bias and mlp_bias add */
+    bool head_norms;          /* RMSNorm of each head of q and k */
     enum llama_window window;
-    /* Keys that are absent: kv_heads 0: as many as heads; window 0: none. */
-    int32_t kv_heads, positions, windowed;
+    /* Keys that are absent: kv_heads 0: as many as heads; head_dim 0: hidden /
+     * heads; window 0: none. */
+    int32_t kv_heads, head_dim, positions, windowed;
 };
 
 const struct llama_arch *llama_arch(enum llama_arch_id id);

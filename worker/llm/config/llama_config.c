@@ -53,9 +53,10 @@ static int read_biases(const json_t *o, struct llama_config *c,
         {"mlp_bias", 1u << PRODUCT_GATE_UP | 1u << PRODUCT_DOWN},
     };
     c->biases = arch->biases;
+    c->head_norms = arch->head_norms;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         bool on = false;
-        if (arch->has_bias_keys &&
+        if ((arch->bias_keys & keys[i].products) &&
             config_bool(o, keys[i].key, false, &on, err) < 0)
             return -1;
         if (on)
@@ -138,7 +139,8 @@ static int read_sizes(const json_t *o, struct llama_config *c,
         config_int(o, "num_key_value_heads", 1, 65536,
                    kv == NULL && arch->kv_heads > 0 ? arch->kv_heads : c->heads,
                    &c->kv_heads, err) < 0 ||
-        config_int(o, "head_dim", 1, 65536, 0, &c->head_dim, err) < 0 ||
+        config_int(o, "head_dim", 1, 65536, arch->head_dim, &c->head_dim, err) <
+            0 ||
         config_int(o, "max_position_embeddings", 1, INT32_MAX, arch->positions,
                    &c->max_positions, err) < 0 ||
         config_real(o, "rms_norm_eps", 1e-30, 1, 1e-6, &c->norm_eps, err) < 0)

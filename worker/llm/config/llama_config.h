@@ -19,6 +19,7 @@ struct llama_config {
     int32_t heads, kv_heads, head_dim; /* head_dim: or hidden / heads */
     int32_t max_positions; /* max_position_embeddings; more with yarn */
     uint32_t biases;       /* 1 << enum llama_product of those that add one */
+    bool head_norms;       /* RMSNorm of each head of q and k */
     int32_t window;        /* tokens that a token sees in some layers; 0: all */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
