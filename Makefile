@@ -28,6 +28,7 @@
 #   make bench-short       what a start costs: N=jobs, SLOTS=
 #   make bench-history     a long past: N=jobs, ROWS= of metrics
 #   make sim-bench         the scheduler on published traces: PHILLY=1
+#   make sim-ablation      its policy goodput, with one term left out: SUITES=
 #   make bench-retention   and its end: ROWS= that go while others come
 #   make coverage          what the tests execute
 #   make fault             let each call of the daemon and of the tools fail

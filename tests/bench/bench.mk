@@ -1,6 +1,6 @@
 # bench.mk - programs and scripts that measure; none is part of check.
 .PHONY: bench-cv bench-llm bench-slurm bench-ctld bench-soak bench-short bench-history \
-        bench-retention bench-text gpu-model sim-bench
+        bench-retention bench-text gpu-model sim-bench sim-ablation
 
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -82,6 +82,23 @@ sim-bench: $(B)/bin/mgpu-sim $(B)/tests/bench/goodput
 	$(Q)$(B)/tests/bench/goodput
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) PHILLY=$(PHILLY) \
 	    MGPU_TRACES='$(MGPU_TRACES)' tests/bench/sim.sh
+
+# goodput without one of its terms: a changed copy of a source each. A change that
+# changes nothing is an error.
+ablated := $(patsubst tests/bench/sim/ablation/%.sed,$(B)/ablation/%/mgpu-sim,\
+             $(wildcard tests/bench/sim/ablation/*.sed))
+$(ablated): $(B)/ablation/%/mgpu-sim: tests/bench/sim/ablation/%.sed \
+    $(B)/obj/scheduler/sim/main.o $(call libs,sim)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)source=$$(sed -n '1s/^# //p' $<) && \
+	    sed -f $< "$$source" >$(@D)/changed.c && ! cmp -s "$$source" $(@D)/changed.c
+	$(Q)$(CC) $(cppflags) $(cflags) -c -o $(@D)/changed.o $(@D)/changed.c
+	$(Q)$(CC) $(cflags) $(LDFLAGS) -o $@ $(@D)/changed.o $(filter %.o %.a,$^) \
+	    $(ldlibs_sim) $(LDLIBS)
+sim-ablation: $(B)/bin/mgpu-sim $(ablated)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_ABLATION=$(abspath $(B)/ablation) \
+	    SUITES="$(SUITES)" tests/bench/sim/ablation.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all

@@ -6,6 +6,7 @@
 # backfill run here; the figures of other schedulers are constants: published,
 # or of Sia's objective in our own simulator. Hours, unless a unit is named.
 # Fails if a goal is missed by more than 5 %.
+# ALONE: without backfill, and what is compared with it.
 # SUITES: some of "b2 b1 loads b2r mix rush pair robust"; all without.
 set -eu
 
@@ -119,7 +120,9 @@ paper_run() { # POLICY CLUSTER: of $tmp/trace
 rivals() {
     cluster=$1 seeds=$2 kind=$3
     shift 3
-    for request in 1 4 habits expert elastic; do
+    requests='1 4 habits expert elastic'
+    [ -z "${ALONE:-}" ] || requests=elastic
+    for request in $requests; do
         begin
         policy=backfill
         [ "$request" != elastic ] || policy=goodput
@@ -129,6 +132,7 @@ rivals() {
         done
         show "$policy, $request"
     done
+    [ -z "${ALONE:-}" ] || return 0
     for request in 1 4 habits expert; do
         echo "$(mean "backfill, $request" 1) $(mean "backfill, $request" 2)"
     done >"$tmp/four"
@@ -137,6 +141,7 @@ rivals() {
 }
 
 rival_goals() { # JCT MAKESPAN: as parts of the best of the four in each
+    [ -z "${ALONE:-}" ] || return 0
     goal 'average JCT / the best' \
         "$(ratio "$(mean 'goodput, elastic' 1)" "$best_jct")" "$1"
     goal 'makespan / the best' \
