@@ -4,7 +4,7 @@
 
 #include "jobs/schema/schema.h"
 
-enum { RANGE_CAP = 120 };
+enum { RANGE_CAP = 320 };
 const char *schema_range(const struct schema_key *k, char out[RANGE_CAP]);
 /* "64; llm: 2", "required", or "" without a default. */
 const char *schema_default(const struct schema *s, const struct schema_key *k,

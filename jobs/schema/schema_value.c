@@ -24,7 +24,7 @@ void schema_complain(struct setter *t, const char *code, const char *hint,
 
 void schema_refuse(struct setter *t, const char *hint, const char *must_be)
 {
-    char q[TEXT_QUOTE_CAP], what[240];
+    char q[TEXT_QUOTE_CAP], what[400];
     (void)snprintf(what, sizeof(what), "'%s' must be %s, not '%s'", t->k->path,
                    must_be, text_quote(q, sizeof(q), t->v->text));
     schema_complain(t, t->k->code, hint, what);
@@ -264,7 +264,7 @@ static void set_numbers(struct setter *t)
 static void set_enum(struct setter *t)
 {
     const struct schema_word *w = find_word(t->k, t->v->text);
-    char range[RANGE_CAP], hint[RANGE_CAP + 16], what[240];
+    char range[RANGE_CAP], hint[RANGE_CAP + 16], what[RANGE_CAP + 16];
     int best = 3;
 
     if (w && !w->later) {

@@ -230,7 +230,7 @@ struct spec_finding {
     const char *option;   /* without a line: the option or variable it refers
                            * to; NULL: --set. borrowed of struct spec_set */
     char path[128];       /* "train.batch_size" */
-    char message[240];
+    char message[400];
     char hint[200]; /* "" for none */
 };
 

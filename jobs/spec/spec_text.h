@@ -28,14 +28,32 @@ enum spec_template {
     TEMPLATE_PREFERENCE,
     TEMPLATE_TOKENS
 };
-/* train.tokenizer.prompt_template: words around the messages. */
+/* train.tokenizer.prompt_template: words around the messages, or from
+ * PROMPT_HERMES on the chat format of published models. */
 enum spec_prompt {
     PROMPT_NONE,
     PROMPT_LLAMA2_CHAT,
     PROMPT_CHATML,
     PROMPT_GRAMMAR,
     PROMPT_SUMMARIZE,
-    PROMPT_QUESTION_ANSWER
+    PROMPT_QUESTION_ANSWER,
+    PROMPT_AUTO, /* that of the model's chat_template; without one NONE */
+    PROMPT_HERMES,
+    PROMPT_HERMES3,
+    PROMPT_QWEN2,
+    PROMPT_QWEN2_5,
+    PROMPT_QWEN3,
+    PROMPT_SMOLLM2,
+    PROMPT_LLAMA2,
+    PROMPT_LLAMA3,
+    PROMPT_LLAMA3_1,
+    PROMPT_MISTRAL,
+    PROMPT_MISTRAL_V0_1,
+    PROMPT_MISTRAL_V0_3,
+    PROMPT_MISTRAL_V1,
+    PROMPT_MISTRAL_V3,
+    PROMPT_MISTRAL_NEMO,
+    PROMPT_ZEPHYR
 };
 enum spec_method {
     METHOD_LORA,

@@ -39,6 +39,9 @@ row_readers := $(addprefix worker/data/rows/, \
     data_rows.c gz_stream.c json_rows.c row.c table_rows.c)
 token_readers := $(row_readers) \
     jobs/text/row_split.c \
+    worker/data/chat/chat_render.c \
+    worker/data/chat/chat_table.c \
+    worker/data/chat/chat_template.c \
     worker/data/text/chat_format.c \
     worker/data/text/messages.c \
     worker/data/text/ordered_work.c \
@@ -49,6 +52,8 @@ token_readers := $(row_readers) \
     worker/data/text/token_read.c \
     worker/checkpoint/crc64.c \
     worker/llm/batches/token_rows.c
+build/fuzz/chat_template: $(call fuzz_obj,worker/data/chat/chat_table.c \
+    worker/data/chat/chat_template.c)
 build/fuzz/token_rows: $(call fuzz_obj,$(token_readers))
 build/fuzz/token_rows: fuzz_libs := -lz
 build/fuzz/token_file: $(call fuzz_obj,$(token_readers) \

@@ -65,7 +65,8 @@ struct llama_conf {
     /* Of its linears; rank is then that without a pattern. The model has a copy
      * of its own. */
     struct adapter_ranks ranks;
-    const char *tokenizer; /* NULL: in dir */
+    const char *tokenizer;   /* NULL: in dir */
+    enum spec_prompt prompt; /* of samples: what ends an answer */
 };
 
 /* The model that a job trains on such data. Rank, alpha and linears of an

@@ -127,6 +127,7 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         .files = &spec->train.checkpointer.files,
         .adapter = is_full ? NULL : spec->train.checkpointer.adapter,
         .tokenizer = spec->train.tokenizer.path,
+        .prompt = spec->train.tokenizer.prompt_template,
     };
     if (shape != NULL)
         c.shape = *shape;

@@ -168,7 +168,8 @@ static int open_text(struct llama *m, struct error *err)
         return -1;
     if (m->ends.n == 0)
         llama_ends_add(&m->ends, tokenizer_ids(m->tokenizer)->eos);
-    llama_ends_add(&m->ends, chat_format_turn_end(m->tokenizer));
+    llama_ends_add(&m->ends, chat_format_answer_end(m->conf.prompt, m->conf.dir,
+                                                    m->tokenizer));
     return 0;
 }
 

@@ -134,7 +134,8 @@ static int generate(struct answer *a, struct error *err)
     const struct model_args *args = a->args;
     if (a->ends.n == 0)
         llama_ends_add(&a->ends, tokenizer_ids(a->prompt.tokenizer)->eos);
-    llama_ends_add(&a->ends, chat_format_turn_end(a->prompt.tokenizer));
+    llama_ends_add(&a->ends, chat_format_answer_end(PROMPT_AUTO, a->conf.dir,
+                                                    a->prompt.tokenizer));
     a->text = token_text_of(a->prompt.tokenizer);
     const struct llama_choice c = {.temperature = args->temperature,
                                    .top_k = args->top_k,

@@ -78,8 +78,10 @@ static int read_rows(const char *dir, struct job_spec *s, int64_t row,
     if (tokenizer_open(path, &ret->tokenizer, err) < 0)
         return -1;
     s->train.dataset.train_on_input = false;
-    const struct token_conf conf =
-        token_conf_of(s, &s->train.dataset, ret->tokenizer, eos);
+    struct token_conf conf;
+    if (token_conf_of(s, &s->train.dataset, ret->tokenizer, eos, &conf, err) <
+        0)
+        return -1;
     if (token_data_open(&conf, &d, err) < 0)
         return error_wrap(err, "train.dataset");
     int rc = take_row(&d, conf.pairs ? 2 : 1, row, ret, err);

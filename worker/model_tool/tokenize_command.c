@@ -62,8 +62,10 @@ static int read_rows(struct rows *r, struct error *err)
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (open_tokenizer(r, err) < 0)
         return -1;
-    struct token_conf conf =
-        token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id);
+    struct token_conf conf, val;
+    if (token_conf_of(s, &s->train.dataset, r->tokenizer, c.eos_id, &conf,
+                      err) < 0)
+        return -1;
     conf.pairs = is_pairs(r);
     if ((r->args->cache ? keep_tokens(&keep, &conf, &r->data, err)
                         : token_data_open(&conf, &r->data, err)) < 0 ||
@@ -71,8 +73,9 @@ static int read_rows(struct rows *r, struct error *err)
         return error_wrap(err, "train.dataset");
     if (!r->args->cache || s->train.dataset_val.path == NULL)
         return 0;
-    const struct token_conf val =
-        token_conf_of(s, &s->train.dataset_val, r->tokenizer, c.eos_id);
+    if (token_conf_of(s, &s->train.dataset_val, r->tokenizer, c.eos_id, &val,
+                      err) < 0)
+        return -1;
     struct token_data d = {.n = 0};
     int rc = keep_tokens(&keep, &val, &d, err);
     token_data_clear(&d);

@@ -465,18 +465,46 @@ static void says_format(char *dir, enum spec_prompt with, const char *format,
     rig_close(&r);
 }
 
+/* A model with a chat template that is known: the default takes it, another
+ * name does not, and says so. */
+static void test_own(char *dir)
+{
+    char command[8500], from[2][4096];
+    (void)snprintf(
+        command, sizeof(command),
+        "cp %s %s/tokenizer.json && cp %s %s/chat_template.jinja",
+        golden_path("tests/golden/hf_tokenizers/smollm2/tokenizer.json",
+                    from[0]),
+        dir, golden_path("tests/golden/chat_ours.jinja", from[1]), dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+    says_format(dir, PROMPT_AUTO,
+                "have the format hermes, that of the model's chat template",
+                false);
+    says_format(dir, PROMPT_HERMES,
+                "have the format hermes, as train.tokenizer.prompt_template",
+                false);
+    says_format(dir, PROMPT_SMOLLM2, "", true);
+    says_format(dir, PROMPT_NONE, "", true);
+    (void)snprintf(command, sizeof(command), "rm %s/*", dir);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+}
+
 static void test_format(void)
 {
     char plain[4096], llama3[4096], command[8500];
     char dir[] = "/tmp/mgpu-format-XXXXXX";
     char *llama2 = (char *)golden_path("tests/data/stories260K", plain);
     says_format(llama2, PROMPT_NONE, "have the format of Llama 2", false);
+    says_format(llama2, PROMPT_AUTO, "have the format of Llama 2", false);
     says_format(llama2, PROMPT_CHATML, "Llama 2, with the words of", false);
     says_format(
         (char *)golden_path("tests/golden/hf_tokenizers/llama3", llama3),
         PROMPT_NONE, "have the format of Llama 3", false);
     if (mkdtemp(dir) == NULL)
         abort();
+    test_own(dir);
     static const char *const files[] = {
         "tokenizer_config.json {\"chat_template\":null}",
         "tokenizer_config.json {\"chat_template\":\"x\"}",

@@ -309,6 +309,25 @@ static void written_ends(const struct model_dir *d,
     buf_clear(&text);
 }
 
+/* With a chat template that is known, the token that ends its answers joins
+ * them: <|im_end|>, 613 of this tokenizer. */
+static void templated_ends(const struct model_dir *d,
+                           const struct model_dir *base)
+{
+    struct error err = ERROR_INIT;
+    struct buf text = BUF_INIT;
+    char path[4096];
+    if (buf_read_file(&text, golden_path("tests/golden/chat_ours.jinja", path),
+                      65536, &err) < 0)
+        abort();
+    model_dir_text(base, "chat_template.jinja", buf_str(&text));
+    written_ends(d, base, NULL, "{\"eos_token_id\":[7,613]}");
+    model_dir_text(base, "chat_template.jinja", "another");
+    written_ends(d, base, NULL, "");
+    (void)unlink(model_dir_file(base, "chat_template.jinja", path));
+    buf_clear(&text);
+}
+
 /* Llama 3's <|eot_id|> joins the ends, where the tokenizer has its format. */
 static void test_ends(const struct model_dir *d, const struct model_dir *base)
 {
@@ -330,6 +349,8 @@ static void test_ends(const struct model_dir *d, const struct model_dir *base)
         model_dir_text(base, "tokenizer.json", buf_str(&file));
         if (i == 0)
             written_ends(d, base, NULL, "");
+        if (i == 0)
+            templated_ends(d, base);
     }
     written_ends(d, base, NULL, "{\"eos_token_id\":[7,605]}");
     written_ends(d, base, "{\"top_p\": 0.9, \"eos_token_id\": 602}",

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "jobs/text/text.h"
+#include "worker/data/chat/chat_template.h"
 
 /* ---- words around a text ------------------------------------------------- */
 
@@ -152,35 +152,10 @@ static bool is_full(const struct output *o)
 
 /* ---- Llama 3 ------------------------------------------------------------- */
 
-/* White space as Python has it. */
-static bool is_space(int32_t c)
-{
-    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
-           c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
-           c == 0x3000;
-}
-
-/* The text without white space around it. */
-static const char *strip(const char *text, size_t *ret_len)
-{
-    const char *p = text, *end = text + strlen(text);
-    const char *first = NULL, *last = text;
-    while (p < end) {
-        const char *at = p;
-        if (is_space(text_next(&p, end)))
-            continue;
-        first = first != NULL ? first : at;
-        last = p;
-    }
-    *ret_len = first != NULL ? (size_t)(last - first) : 0;
-    return first != NULL ? first : text;
-}
-
 static int put_text3(const struct output *o, const char *text)
 {
     size_t len;
-    text = strip(text, &len);
+    text = chat_render_strip(text, strlen(text), &len);
     return put_encoded(o, text, len, 0);
 }
 
@@ -262,11 +237,25 @@ int32_t chat_format_turn_end(const struct tokenizer *t)
                : -1;
 }
 
+int32_t chat_format_answer_end(enum spec_prompt prompt, const char *dir,
+                               const struct tokenizer *t)
+{
+    const struct chat_table *table;
+    if (prompt == PROMPT_AUTO && chat_template_find(dir, &prompt, NULL) < 0)
+        prompt = PROMPT_NONE;
+    table = chat_table_of(prompt);
+    if (table == NULL)
+        return chat_format_turn_end(t);
+    return table->end != NULL ? tokenizer_special(t, table->end)
+                              : tokenizer_ids(t)->eos;
+}
+
 int chat_format_init(struct chat_format *f, const struct tokenizer *t,
                      enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
                      struct error *err)
 {
     const struct tokenizer_ids *ids = tokenizer_ids(t);
+    const struct chat_table *table = chat_table_of(prompt);
     const int32_t end = tokenizer_special(t, "<|end_of_text|>");
     *f = (struct chat_format){
         .tokenizer = t,
@@ -285,7 +274,9 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
         return error_set(err, ERR_INVAL,
                          "the tokenizer has no end of text, which ends the "
                          "answers of a template");
-    return 0;
+    return table != NULL
+               ? chat_render_init(&f->model, table, t, max_seq_len, err)
+               : 0;
 }
 
 int chat_format_encode(const struct chat_format *f, const struct messages *m,
@@ -302,6 +293,8 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     struct turn turn = {.begins = true};
     struct buf whole = BUF_INIT;
     bool labelled = false, is_cut = false;
+    if (f->model.table != NULL)
+        return chat_render(&f->model, m, ids, labels, ret_cut, err);
     if (llama3 && f->bos >= 0 &&
         (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
         return -1;

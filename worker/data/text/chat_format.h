@@ -1,6 +1,8 @@
-/* chat_format.h - messages as tokens, in the format of Llama 3 or of Llama 2.
+/* chat_format.h - messages as tokens: in the chat format of a published model
+ * (chat_render.h), or in torchtune's of Llama 3 or of Llama 2.
  *
- * A tokenizer that has the ids of a header has Llama 3's format:
+ * Of torchtune's, a tokenizer that has the ids of a header has Llama 3's
+ * format:
  *
  *     bos (start_header ROLE end_header "\n\n" TEXT eot)... eos
  *
@@ -21,6 +23,7 @@
 #ifndef MGPU_WORKER_DATA_TEXT_CHAT_FORMAT_H
 #define MGPU_WORKER_DATA_TEXT_CHAT_FORMAT_H
 
+#include "worker/data/chat/chat_render.h"
 #include "worker/data/text/messages.h"
 #include "worker/data/tokenizer/tokenizer.h"
 
@@ -34,11 +37,14 @@ struct chat_format {
      * tokenised as a whole, as by torchtune 0.1.1; otherwise each part is. Set
      * it after chat_format_init(). */
     bool is_whole;
+    struct chat_render model; /* its table is NULL: torchtune's formats */
 };
 
-/* in   eos  the id that ends an answer in Llama 2's format; -1: the
- *           tokenizer's
- * err  ERR_INVAL the tokenizer has no id for the end of a text */
+/* in   prompt  not PROMPT_AUTO
+ *      eos     the id that ends an answer in Llama 2's format; -1: the
+ *              tokenizer's
+ * err  ERR_INVAL the tokenizer has no id for the end of a text, or lacks a
+ *      token that the model's format needs */
 int chat_format_init(struct chat_format *f, const struct tokenizer *t,
                      enum spec_prompt prompt, int32_t eos, int32_t max_seq_len,
                      struct error *err) MUST_CHECK;
@@ -47,6 +53,12 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
  * that format: a model that learned it is to be stopped there. -1: it has the
  * format of Llama 2, whose answers end in eos. */
 int32_t chat_format_turn_end(const struct tokenizer *t);
+
+/* The token that ends an answer of a model that was trained with `prompt`; with
+ * PROMPT_AUTO in the format of the directory's template, if that is known. -1:
+ * none but eos. */
+int32_t chat_format_answer_end(enum spec_prompt prompt, const char *dir,
+                               const struct tokenizer *t);
 
 /* Appends the ids of the messages, and as many labels: the id, or -1 where it
  * does not count. What is longer than max_seq_len is cut, and its last id

@@ -11,6 +11,7 @@
 
 #include "jobs/text/row_split.h"
 #include "worker/checkpoint/crc64.h"
+#include "worker/data/chat/chat_template.h"
 #include "worker/data/text/token_read.h"
 
 /* State while the rows are read. */
@@ -212,20 +213,24 @@ void token_data_clear(struct token_data *d)
     memset(d, 0, sizeof(*d));
 }
 
-struct token_conf token_conf_of(const struct job_spec *s,
-                                const struct spec_text *text,
-                                const struct tokenizer *tokenizer, int32_t eos)
+int token_conf_of(const struct job_spec *s, const struct spec_text *text,
+                  const struct tokenizer *tokenizer, int32_t eos,
+                  struct token_conf *ret, struct error *err)
 {
-    return (struct token_conf){.text = text,
-                               .columns = &s->train.dataset.column_map,
-                               .system_prompt =
-                                   s->train.dataset.new_system_prompt,
+    const struct spec_text *d = &s->train.dataset;
+    enum spec_prompt prompt;
+    if (chat_template_choose(s, text->template, &prompt, err) < 0)
+        return -1;
+    *ret = (struct token_conf){.text = text,
+                               .columns = &d->column_map,
+                               .system_prompt = d->new_system_prompt,
                                .tokenizer = tokenizer,
-                               .prompt = s->train.tokenizer.prompt_template,
+                               .prompt = prompt,
                                .is_whole = s->preset == PRESET_PAPER_2503,
                                .eos = eos,
                                .pairs = s->method == METHOD_DPO,
                                .max_seq_len = s->train.tokenizer.max_seq_len};
+    return 0;
 }
 
 /* ---- reading tokens ------------------------------------------------------ */

@@ -81,8 +81,8 @@ struct token_conf {
     const struct spec_map *columns;    /* NULL: none has another name */
     const char *system_prompt;         /* NULL: that of the row */
     const struct tokenizer *tokenizer; /* template tokens: NULL */
-    enum spec_prompt prompt;
-    bool is_whole;         /* see struct chat_format */
+    enum spec_prompt prompt;           /* not PROMPT_AUTO */
+    bool is_whole;                     /* see struct chat_format */
     int32_t eos;           /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len;   /* 0: as long as rows are */
     int32_t threads;       /* that tokenise; 0: one for each processor */
@@ -98,11 +98,12 @@ struct token_conf {
 };
 
 /* A conf as the job's keys say, without progress; all is borrowed.
- * in  text       train.dataset or train.dataset_val
- *     tokenizer  template tokens: NULL */
-struct token_conf token_conf_of(const struct job_spec *s,
-                                const struct spec_text *text,
-                                const struct tokenizer *tokenizer, int32_t eos);
+ * in   text       train.dataset or train.dataset_val
+ *      tokenizer  template tokens: NULL
+ * err  as chat_template_choose() */
+int token_conf_of(const struct job_spec *s, const struct spec_text *text,
+                  const struct tokenizer *tokenizer, int32_t eos,
+                  struct token_conf *ret, struct error *err) MUST_CHECK;
 
 /* out  ret  end it with token_data_clear()
  * err  ERR_INVAL "file: row 17: line 20: what is wrong": not such a row, one

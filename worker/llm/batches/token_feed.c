@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "worker/data/cache/token_cache.h"
+#include "worker/data/chat/chat_template.h"
 #include "worker/data/text/chat_format.h"
-#include "worker/data/text/chat_template.h"
 #include "worker/process/rank_cores.h"
 
 static void say_skipped(const struct token_feed *f, const struct batch_env *env)
@@ -22,20 +22,31 @@ static void say_skipped(const struct token_feed *f, const struct batch_env *env)
 
 /* In which format messages become tokens; once, not for the evaluation. */
 static void say_format(const struct token_feed *f, const struct batch_env *env,
-                       const struct tokenizer *tokenizer)
+                       const struct token_conf *conf)
 {
     const struct job_spec *spec = env->spec;
-    const char *dir = spec->train.checkpointer.dir;
+    const char *dir = chat_template_dir(spec);
+    const struct chat_table *table = chat_table_of(conf->prompt);
+    const bool is_own = spec->train.tokenizer.prompt_template == PROMPT_AUTO;
+    enum spec_prompt own = conf->prompt;
     if (f->text != &spec->train.dataset || env->say == NULL ||
         f->text->template == TEMPLATE_TOKENS ||
         f->text->template == TEMPLATE_COMPLETION)
         return;
-    batch_say(env, "%s: messages have the format of %s%s", f->text->path,
-              chat_format_turn_end(tokenizer) >= 0 ? "Llama 3" : "Llama 2",
-              spec->train.tokenizer.prompt_template == PROMPT_NONE
-                  ? ""
-                  : ", with the words of train.tokenizer.prompt_template");
-    if (dir != NULL && chat_template_is_in(dir))
+    if (table != NULL)
+        batch_say(env, "%s: messages have the format %s, %s", f->text->path,
+                  table->name,
+                  is_own ? "that of the model's chat template"
+                         : "as train.tokenizer.prompt_template says");
+    else
+        batch_say(env, "%s: messages have the format of %s%s", f->text->path,
+                  chat_format_turn_end(conf->tokenizer) >= 0 ? "Llama 3"
+                                                             : "Llama 2",
+                  conf->prompt == PROMPT_NONE
+                      ? ""
+                      : ", with the words of train.tokenizer.prompt_template");
+    if (!is_own && dir != NULL && chat_template_is_in(dir) &&
+        (chat_template_find(dir, &own, NULL) < 0 || own != conf->prompt))
         batch_say(env,
                   "%s has a chat template of its own, which is not used: "
                   "prompts for the trained model need the format above",
@@ -109,12 +120,14 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
                     struct error *err)
 {
     const struct job_spec *spec = env->spec;
-    struct token_conf conf = token_conf_of(spec, f->text, tokenizer, eos);
+    struct token_conf conf;
+    if (token_conf_of(spec, f->text, tokenizer, eos, &conf, err) < 0)
+        return -1;
     conf.cpus = &env->comm->local_cpus;
     f->pairs = conf.pairs;
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
-    say_format(f, env, tokenizer);
+    say_format(f, env, &conf);
     say_skipped(f, env);
     return 0;
 }

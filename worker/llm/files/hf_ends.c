@@ -21,7 +21,7 @@ static int tokens_of(const char *base, int32_t *eot, int32_t *eos,
     if (tokenizer_open(base, &t, &why) < 0)
         return why.code == ERR_NOMEM ? error_set(err, ERR_NOMEM, "a tokenizer")
                                      : 0;
-    *eot = chat_format_turn_end(t);
+    *eot = chat_format_answer_end(PROMPT_AUTO, base, t);
     *eos = tokenizer_ids(t)->eos;
     tokenizer_close(t);
     return 0;

@@ -5,8 +5,9 @@
 
 #include "jobs/base/buf.h"
 
-/* Where the base's tokenizer has Llama 3's chat format, whose answers end in a
- * token of their own, that token joins the list of ends. Otherwise, and where
+/* Where answers end in a token of their own, that token joins the list of ends:
+ * as the base's chat template says, or where its tokenizer has Llama 3's
+ * headers. Otherwise, and where
  * it is in the list or the file is no JSON object, the text stays. A text that
  * is new has bos_token_id and pad_token_id of config.json, too.
  * in     base  directory with the tokenizer and config.json

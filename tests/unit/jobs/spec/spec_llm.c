@@ -24,7 +24,7 @@ static const struct {
      "\"apply_lora_to_mlp\":true,\"apply_lora_to_output\":false|"
      "\"checkpoint_files\":[],\"adapter_checkpoint\":null,"
      "\"model_type\":null|\"tokenizer\":{\"path\":null,\"max_seq_len\":null,"
-     "\"prompt_template\":null,\"pad_id\":null}|"
+     "\"prompt_template\":\"auto\",\"pad_id\":null}|"
      "\"dataset\":{\"template\":\"alpaca\",\"path\":\"/data/jobs/d\","
      "\"data_files\":[],\"column_map\":{},\"split\":\"train\",\"packed\":false,"
      "\"train_on_input\":true,\"samples\":0,"

@@ -1,0 +1,46 @@
+/* chat_render.h - messages as tokens, in the chat format of a model
+ * (chat_table.h): the ids that transformers' apply_chat_template() gives.
+ *
+ * The words of a format that are special tokens become these; a text between
+ * two of them is tokenised as a whole, words and messages together. No text of
+ * a message becomes a special token, whatever it says.
+ *
+ * Of an answer its text counts in the loss, and what is behind it up to the
+ * token that ends the turn. Where a message of the user counts, its words do as
+ * well. A token that has bytes of what counts and of what does not counts if
+ * the text that counts is behind.
+ */
+#ifndef MGPU_WORKER_DATA_CHAT_CHAT_RENDER_H
+#define MGPU_WORKER_DATA_CHAT_CHAT_RENDER_H
+
+#include "worker/data/chat/chat_table.h"
+#include "worker/data/text/messages.h"
+#include "worker/data/tokenizer/tokenizer.h"
+
+struct chat_render {
+    const struct chat_table *table;
+    const struct tokenizer *tokenizer;
+    int32_t bos, eos, end;      /* -1: none; `end` ends an answer */
+    int32_t token[CHAT_TOKENS]; /* ids of table->tokens; -1: plain text */
+    int32_t max_seq_len;        /* 0: rows are not cut */
+};
+
+/* err  ERR_INVAL the tokenizer lacks a token that the format needs */
+int chat_render_init(struct chat_render *r, const struct chat_table *table,
+                     const struct tokenizer *t, int32_t max_seq_len,
+                     struct error *err) MUST_CHECK;
+
+/* Appends the ids of the messages, and as many labels: the id, or -1 where it
+ * does not count. What is longer than max_seq_len is cut.
+ * out  ret_cut  it was longer
+ * err  ERR_INVAL a message that the format has no words for, a byte without a
+ *      token; ERR_NOMEM. Both lists may have grown then */
+int chat_render(const struct chat_render *r, const struct messages *m,
+                struct buf *ids, struct buf *labels, bool *ret_cut,
+                struct error *err) MUST_CHECK;
+
+/* The text without white space around it, as Python's strip() has it.
+ * out  ret_len  bytes of it */
+const char *chat_render_strip(const char *text, size_t len, size_t *ret_len);
+
+#endif
