@@ -129,6 +129,7 @@ struct spec_text {
     bool train_on_input;
     int32_t samples; /* 0: all; the first n rows of the split */
     enum spec_bad_row on_bad_row;
+    bool drop_last; /* train.dataset alone */
 };
 
 #endif

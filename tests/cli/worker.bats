@@ -204,19 +204,22 @@ mib_of() {
     [[ $output == *"data: 13 training samples, 12 of them in each epoch, and"* ]]
 }
 
-@test "a mean of the weights that keeps too much of its start is warned of" {
+@test "a mean of the weights that keeps too much of its start is warned of, and a long warm-up" {
     trains_long
     cv_spec 2 0.01 # 32 iterations
-    sed -i "s/seed: 1,/seed: 1, ema: {decay: 0.95},/" "$BATS_TEST_TMPDIR/spec.yaml"
+    sed -i "s/seed: 1,/seed: 1, ema: {decay: 0.95}, lr_scheduler: {num_warmup_steps: 16},/" \
+        "$BATS_TEST_TMPDIR/spec.yaml"
     run worker 2 # 16: 0.95^16 is 0.44
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c 'train.ema.decay: after all iterations the mean of the weights still has 44 % of its start' <<<"$output")" -eq 1 ]
-    sed -i "s/decay: 0.95/decay: 0.8/" "$BATS_TEST_TMPDIR/spec.yaml"
+    [[ $output == *"num_warmup_steps is 16, the run has 16 iterations: the learning rate never gets to train.optimizer.lr"* ]]
+    sed -i "s/decay: 0.95/decay: 0.8/; s/num_warmup_steps: 16/num_warmup_steps: 15/" \
+        "$BATS_TEST_TMPDIR/spec.yaml"
     rm -rf "$dir"
     run worker 2 # 0.8^16 is 0.028
     [ "$status" -eq 0 ]
-    [[ $output != *"train.ema.decay"* ]]
+    [[ $output != *"train.ema.decay"* && $output != *"num_warmup_steps"* ]]
 }
 
 @test "SIGTERM to the ranks: checkpoint, 143, and the next run goes on" {

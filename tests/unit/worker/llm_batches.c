@@ -195,6 +195,39 @@ static void test_training(int32_t size, bool shuffle)
     is_int(more, (size - ROWS % size) % size, "so many again");
 }
 
+/* Of 11 rows 3 ranks have 3 each, and a batch of 2. */
+static void test_drop_last(void)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    struct buf list = BUF_INIT;
+    int32_t seen[ROWS] = {0}, n, eval;
+    with_files(&r, false);
+    r.spec.train.dataset.drop_last = true;
+    rig_rank(&r, 1, 3, 1);
+    rig_open(&r);
+    rig_epoch(&r, 1);
+    rig_counts(&r, &n, &eval);
+    is_int(n, 1, "what fills a batch on every rank");
+    for (int32_t i = 0; i < n; i++) {
+        struct batch b = rig_take(&r, BATCH_TRAIN, i);
+        note_rows(&b, seen, &list);
+    }
+    is_str(buf_str(&list), "1 4 |", "every third from 1 on");
+    buf_clear(&list);
+    rig_close(&r);
+    with_files(&r, false);
+    r.spec.train.dataset.drop_last = true;
+    r.spec.train.batch_size = 4;
+    rig_rank(&r, 1, 3, 1);
+    rig_open(&r);
+    ok(r.source->ops->count(r.source, &n, &eval, &err) < 0 &&
+           err.code == ERR_INVAL &&
+           strstr(err.msg, "a rank has 3 rows, train.batch_size is 4") != NULL,
+       "no batch at all: %s", err.msg);
+    rig_close(&r);
+}
+
 static void list_epoch(struct rig *r, int32_t epoch, int32_t from,
                        struct buf *list)
 {
@@ -567,6 +600,7 @@ int main(void)
         test_training(size, false);
         test_training(size, true);
     }
+    test_drop_last();
     test_evaluation(9); /* two ranks have no row */
     test_parts();
     for (int i = 0; i < 2; i++) {

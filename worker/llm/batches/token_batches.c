@@ -119,9 +119,11 @@ static int open_samplers(struct token_batches *s, struct error *err)
     const struct comm *c = s->env.comm;
     struct token_feed *train = &s->feeds[BATCH_TRAIN];
     struct token_feed *eval = &s->feeds[BATCH_EVAL];
+    const uint32_t flags =
+        (spec->train.shuffle ? SAMPLER_SHUFFLE : 0) |
+        (spec->train.dataset.drop_last ? SAMPLER_DROP_LAST : 0);
     if (sampler_init(&train->sampler, train->packs.n, s->env.first,
-                     s->env.streams, spec->train.seed,
-                     spec->train.shuffle ? SAMPLER_SHUFFLE : 0, err) < 0)
+                     s->env.streams, spec->train.seed, flags, err) < 0)
         return -1;
     if (eval->data.n == 0)
         return 0;
@@ -210,8 +212,15 @@ static int count(struct batch_source *source, int32_t *ret_train,
 {
     const struct token_batches *s = tokens_of(source);
     const struct token_feed *train = &s->feeds[BATCH_TRAIN];
-    (void)err; /* no data set is empty */
-    *ret_train = sampler_batches(&train->sampler, train->batch);
+    const bool drops = s->env.spec->train.dataset.drop_last;
+    const int32_t share = train->sampler.per_rank;
+    if (drops && share < train->batch)
+        return error_set(err, ERR_INVAL,
+                         "train.dataset.drop_last leaves nothing: a rank has "
+                         "%d rows, train.batch_size is %d",
+                         share, train->batch);
+    *ret_train = drops ? share / train->batch
+                       : sampler_batches(&train->sampler, train->batch);
     *ret_eval = s->feeds[BATCH_EVAL].end;
     return 0;
 }

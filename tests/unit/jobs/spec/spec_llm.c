@@ -28,7 +28,8 @@ static const struct {
      "\"dataset\":{\"template\":\"alpaca\",\"path\":\"/data/jobs/d\","
      "\"data_files\":[],\"column_map\":{},\"split\":\"train\",\"packed\":false,"
      "\"train_on_input\":true,\"samples\":0,"
-     "\"on_bad_row\":\"fail\"},\"dataset_val\":{\"path\":null}|"
+     "\"on_bad_row\":\"fail\",\"drop_last\":false},\"dataset_val\":{\"path\":"
+     "null}|"
      "\"enable_activation_checkpointing\":false|\"sample\":{\"prompts\":[]}|"
      "\"distribution\":\"ddp-ds\",\"seed\":null,\"shuffle\":true,"
      "\"clip_grad_norm\":null|\"on_signal\":true"},
