@@ -201,6 +201,36 @@ big_job() {
     refused 64 "none of llama2-7b, " plan big.yaml --for gpt2
 }
 
+@test "plan: --for knows models by the number of their parameters" {
+    big_job 'tokenizer: {max_seq_len: 1024}' 'batch_size: 1' 'precision: bf16'
+    local name values base
+    # As the files of the models say, which hold so many values.
+    while read -r name values; do
+        run "$model" --json plan big.yaml --for "$name" --device 80G
+        base=$(json '$.base' <<<"$output")
+        # 16 bits each; tensors begin at multiples of 256 bytes.
+        [ "$base" -ge $((2 * values)) ] && [ "$base" -lt $((2 * values + (1 << 20))) ] || {
+            echo "$name: $base"
+            false
+        }
+    done <<'END'
+llama3-8b 8030261248
+tinyllama-1.1b 1100048384
+smollm2-1.7b 1711376384
+mistral-7b 7248023552
+qwen2.5-0.5b 494032768
+qwen2.5-1.5b 1543714304
+qwen2.5-3b 3085938688
+qwen2.5-7b 7615616512
+qwen2.5-14b 14770033664
+qwen2.5-32b 32763876352
+qwen3-0.6b 596049920
+qwen3-1.7b 1720574976
+qwen3-4b 4022468096
+qwen3-8b 8190735360
+END
+}
+
 @test "plan: two slots of a sharded base take two layers, not two embeddings" {
     big_job 'tokenizer: {max_seq_len: 2048}' 'batch_size: 1' 'precision: bf16' \
         'distribution: fsdp'

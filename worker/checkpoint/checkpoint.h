@@ -1,15 +1,14 @@
 /* checkpoint.h - save and load the state with which a training run resumes as
  * if it had never stopped.
  *
- *   <dir>/step-<iteration>/model.safetensors   what the model exports; of an
- *                                              adapter
- * adapter_model.safetensors ema.safetensors     the mean of the weights, if
- *                                              there is one, as the model
- *                          train/optim.safetensors  the optimizer's flat
- *                                              arrays, and what else only a
- *                                              resume needs
- *                          train/state.json    the position, and checksums
- *   <dir>/best/                                the same; never loaded unasked
+ * In <dir>/step-<iteration>/, and the same in <dir>/best/, which is never
+ * loaded unasked:
+ *   - model.safetensors: what the model exports; adapter_model.safetensors, if
+ *     that is an adapter
+ *   - ema.safetensors: the mean of the weights, if there is one, as the model
+ *   - train/optim.safetensors: the optimizer's flat arrays, and what else only
+ *     a resume needs
+ *   - train/state.json: the position, and checksums
  *
  * Beside the model lie the files of model_ops.save_config(), with which other
  * programs load the directory as it is. Earlier versions had no train/, and
