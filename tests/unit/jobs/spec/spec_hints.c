@@ -211,7 +211,7 @@ static const struct {
     {run, 3, "kind: cv",
      "1:1 E012 dataset.source | one of: mnist, image_folder, synthetic; 4:1 "
      "E018 command | 'command' is only for kind: command; 5:1 E018 env | 'env' "
-     "is only for kind: command"},
+     "is only for kind: command and llm"},
     {run, 6, "  LD_PRELOAD: x.so",
      "6:3 E019 env | a job may not set the variable 'LD_PRELOAD'"},
     {run, 6, "  MY THREADS: '8'", "6:3 E014 env | letters, digits and '_'"},
