@@ -44,11 +44,11 @@ static void is_torchvision(const struct job_spec *s)
 int main(void)
 {
     static const char *const names[] = {
-        "mnist-mobilenet",   "image-folder",  "cv-synthetic", "command-hello",
-        "command-secret",    "llama-lora",    "llama-full",   "llama3-8b-lora",
-        "torch-ddp",         "torch-elastic", "torchrun",     "accelerate",
-        "mpi-program",       "llama-qlora",   "llama-dpo",    "llama-qat",
-        "imagenet-mobilenet"};
+        "mnist-mobilenet",    "image-folder",  "cv-synthetic", "command-hello",
+        "command-secret",     "llama-lora",    "llama-full",   "llama3-8b-lora",
+        "torch-ddp",          "torch-elastic", "torchrun",     "accelerate",
+        "mpi-program",        "llama-qlora",   "llama-dpo",    "llama-qat",
+        "imagenet-mobilenet", "qwen2.5-lora",  "mistral-lora", "smollm2-chat"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
