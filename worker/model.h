@@ -78,13 +78,14 @@ struct model_ops {
 
     /* Enqueues the forward pass over b, at most as many samples as planned.
      * The arrays of b are borrowed until backward() or the next forward().
-     * in   train  with dropout, and with statistics of the batch
+     * in   train  with dropout, and with statistics of the batch; it may write
+     *             gradients, which stay until backward() has been called
      * err  ERR_INVAL b has too many samples or too few */
     int (*forward)(struct model *m, const struct batch *b, bool train,
                    struct error *err);
 
     /* Enqueues the backward pass over b, the batch of the last forward(train
-     * = true), once; writes every gradient.
+     * = true), once; writes every gradient that forward() did not.
      * in   on_ready  NULL, or called whenever the calls that make the
      *                gradients [first, first + count) final are enqueued:
      *                each gradient once, from the last to the first, so that

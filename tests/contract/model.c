@@ -317,16 +317,16 @@ static void test_ready(struct rig *r)
     size_t bytes = (size_t)r->params * sizeof(*g);
     struct seen s = {.r = r, .last_first = r->params, .in_order = true};
     s.then = malloc(bytes);
-    (void)loss_of(r);
     for (int64_t i = 0; i < r->params; i++)
         g[i] = NAN; /* what is not written shows */
+    (void)loss_of(r);
     must(model_backward(r->m, &r->train, see, &s, &err), &err);
     int64_t written = 0;
     for (int64_t i = 0; i < r->params; i++)
         written += !isnan(g[i]);
     ok(s.in_order && s.last_first == 0,
        "on_ready: each gradient once, from the last to the first");
-    is_int(written, r->params, "backward() writes every gradient");
+    is_int(written, r->params, "forward() and backward() write every gradient");
     ok(memcmp(s.then, g, bytes) == 0, "on_ready: they are final by then");
     s.fail_at = s.calls + (s.calls > 1 ? 2 : 1); /* one: all of one layer */
     (void)loss_of(r);

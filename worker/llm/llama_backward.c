@@ -1,8 +1,9 @@
 /* llama_backward.c - the gradients, from the output layer to the embedding.
  *
- * mem.dres is the gradient of the residual stream, all the way down. What
- * the forward pass did not keep is made again: norms and the MLP's product
- * always, beside their gradients, a whole layer with activation checkpointing.
+ * mem.dres is the gradient of the residual stream, all the way down. That of
+ * the output layer is there already, see llama_head.c. What the forward pass
+ * did not keep is made again: norms and the MLP's product always, beside their
+ * gradients, a whole layer with activation checkpointing.
  */
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
@@ -96,7 +97,7 @@ static int pieces_back(struct llama *m, const struct batch *b,
     return llama_soon(m, llama_unit_of_layer(s, s->c.layers - 1), err);
 }
 
-/* With the norm before it, again; it may end with any piece. */
+/* Of pairs. With the norm before it, again; it may end with any piece. */
 static int chunks_back(struct llama *m, const struct batch *b,
                        struct error *err)
 {
@@ -120,13 +121,16 @@ static int head_back(const struct way *w, struct error *err)
     const struct llama_shape *s = &m->shape;
     const struct llama_linear *l = &s->linear[PRODUCT_HEAD];
     const int64_t adapter = llama_adapters_at(s, s->c.layers);
-    if (!llama_trains_head(m)) {
-        if (llama_need(m, llama_unit_of_norm(s), err) < 0)
+    if (!llama_head_is_again(m)) {
+        if (llama_need(m, llama_unit_of_norm(s), err) < 0 ||
+            (llama_trains_head(m) && m->n_labelled == 0 &&
+             zero_head(m, err) < 0))
             return -1;
-    } else {
-        if ((llama_shares_grads(m) ? pieces_back(m, w->b, err)
-                                   : chunks_back(m, w->b, err)) < 0)
-            return -1;
+    } else if ((llama_shares_grads(m) ? pieces_back(m, w->b, err)
+                                      : chunks_back(m, w->b, err)) < 0) {
+        return -1;
+    }
+    if (llama_trains_head(m)) {
         if (!s->is_full && ready(w, adapter, s->adapters - adapter, err) < 0)
             return -1;
         if (s->is_full && !s->c.tied &&

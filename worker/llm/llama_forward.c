@@ -270,7 +270,7 @@ int llama_forward(struct model *model, const struct batch *b, bool train,
          llama_pairs_reference(m, b, err) < 0) ||
         llama_layers(m, b->arrays[TOKENS_ID].data, b->arrays[TOKENS_POS].data,
                      train, err) < 0 ||
-        llama_head(m, b, train, train && !llama_trains_head(m), err) < 0 ||
+        llama_head(m, b, train, train && !llama_head_is_again(m), err) < 0 ||
         (m->conf.pairs && llama_pairs_forward(m, b, train, err) < 0)) {
         m->n = 0;
         return -1;

@@ -2,9 +2,11 @@
  *
  * Logits are the largest array of a Llama: 128,256 for each token. They exist
  * for one chunk of labelled tokens; the loss turns them into their gradient in
- * place. Where the output layer is frozen, the forward pass does both, and
- * leaves the gradient of its input. Where it is trained, its gradient belongs
- * to the backward pass, which makes the logits again.
+ * place. The forward pass does both, and leaves the gradient of its input and,
+ * where the output layer is trained, that of its weights: nothing else is
+ * written to their place before the backward pass hands them out. So each
+ * chunk's logits are made once, but where an output layer that is trained is
+ * sharded, or learns from pairs: the backward pass makes them again.
  *
  * A sharded output layer may come in pieces (llama_shard.h). Each chunk goes
  * through all of them, once for the logits and once back for the gradient of
@@ -15,7 +17,9 @@
  *
  * Of pairs, how much a token counts is known when all tokens have their loss.
  * So the gradients of the forward pass are those of the losses themselves, and
- * are multiplied by the factors behind it; those of the backward pass at once.
+ * are multiplied by the factors behind it. Weights of the output layer have a
+ * sum over tokens, which cannot be multiplied any more: their gradient is made
+ * in the backward pass, with the factors.
  */
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
@@ -70,6 +74,11 @@ int32_t llama_unit_rows(const struct llama_conf *conf,
 bool llama_trains_head(const struct llama *m)
 {
     return m->shape.is_full || m->shape.linear[PRODUCT_HEAD].parts > 0;
+}
+
+bool llama_head_is_again(const struct llama *m)
+{
+    return llama_trains_head(m) && (m->conf.pairs || llama_shares_grads(m));
 }
 
 int llama_head_begin(struct llama *m, struct error *err)

@@ -34,6 +34,9 @@ int llama_head_piece(struct llama *m, struct llama_piece *p,
                      struct error *err) MUST_CHECK;
 /* Whether the output layer has gradients of its own. */
 bool llama_trains_head(const struct llama *m);
+/* Whether the backward pass makes the logits again, and with them the gradients
+ * of the output layer; else llama_forward() leaves these. */
+bool llama_head_is_again(const struct llama *m);
 /* Loss and hits of the labelled tokens of normed. With `grads` also their
  * gradient, in mem.labelled, and that of an output layer that is trained; not
  * where that is sharded. */

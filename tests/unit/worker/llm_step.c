@@ -110,6 +110,55 @@ static void test_method(bool is_full)
     }
 }
 
+/* ---- each chunk's logits are made once ----------------------------------- */
+
+static struct device_ops counting;
+static int (*counted)(struct device *d, enum dtype dt, bool ta, bool tb,
+                      int32_t m, int32_t n, int32_t k, double alpha,
+                      const void *A, int32_t lda, const void *B, int32_t ldb,
+                      double beta, void *C, int32_t ldc, struct error *err);
+enum { CHUNK = 3 };
+static int32_t logits, vocab, hidden; /* rows of them; their product */
+
+static int count(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
+                 int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
+                 const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
+                 struct error *err)
+{
+    logits += !ta && tb && n == vocab && k == hidden && m <= CHUNK ? m : 0;
+    return counted(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,
+                   err);
+}
+
+/* Rows of logits that a step makes, a chunk at a time. */
+static void test_once(bool is_full, uint32_t targets, const char *dir)
+{
+    static struct llm_rows rows;
+    struct llama_conf conf = conf_of(is_full, DT_F32);
+    struct llm_rig g;
+    conf.targets = targets;
+    conf.dir = dir;
+    conf.head_rows = CHUNK;
+    llm_rig_open(&g, &conf, 7);
+    write_rows(&rows, true);
+    llm_rig_rows(&g, &rows);
+    counting = *g.d->ops;
+    counted = counting.gemm;
+    counting.gemm = count;
+    const struct device_ops *own = g.d->ops;
+    g.d->ops = &counting;
+    logits = 0;
+    vocab = llama_of(g.m)->shape.c.vocab;
+    hidden = llama_of(g.m)->shape.c.hidden;
+    (void)llm_pass(&g, 1);
+    g.d->ops = own;
+    ok(logits == llama_of(g.m)->n_labelled,
+       "%s of %s: %d rows of logits for %d labels", is_full ? "full" : "lora",
+       targets == 255 ? "the output, too" : "layers", logits,
+       llama_of(g.m)->n_labelled);
+    llm_rig_close(&g);
+}
+
 /* Moves the parameters by so much of v. */
 static void move(struct llm_rig *g, const double *start, const double *v,
                  double by)
@@ -270,6 +319,10 @@ int main(void)
         test_method(full != 0);
         test_nothing_labelled(full != 0);
     }
+    test_once(true, 0, untied);
+    test_once(true, 0, stories);
+    test_once(false, 255, untied);
+    test_once(false, LORA_Q, stories);
     test_head_rows();
     test_head_rows_by_layer();
     test_differences(255 - LORA_OUTPUT, 0);
