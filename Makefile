@@ -255,9 +255,11 @@ $(B)/obj/scheduler/tools/export/html_page.o: \
 	  scheduler/tools/export/report.js)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
-# Of three files alone, so that no other one depends on it.
-$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): $(B)/dnnl
-$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl): \
+# Of four files alone, so that no other one depends on it.
+$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl \
+  gemm_wide_dnnl): $(B)/dnnl
+$(patsubst %,$(B)/obj/kernels/%.o,blas_host gemm_host gemm_dnnl \
+  gemm_wide_dnnl): \
 	cppflags += $(dnnl_cppflags)
 # A team shares the pieces of a product.
 $(B)/obj/kernels/gemm_host.o: cflags += -fopenmp

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/gemm_wide_dnnl.h"
 #include "kernels/host_cpu.h"
 
 enum { MAX_VALUES = 24 * 256 }; /* of a matrix of the proof */
@@ -158,6 +159,9 @@ static void open_library(struct dnnl *ret)
     omp_set_num_threads(1); /* as each call later */
     const char *why =
         has_our_threads(v) ? fault(sgemm) : "has threads that are not OpenMP's";
+    const enum blas_level level = level_of(isa());
+    const char *wide =
+        why == NULL && level == BLAS_AVX512 ? gemm_wide_dnnl_open(lib) : NULL;
     omp_set_num_threads(threads);
     if (why != NULL) {
         (void)snprintf(ret->text, sizeof(ret->text),
@@ -166,9 +170,11 @@ static void open_library(struct dnnl *ret)
         return;
     }
     ret->sgemm = sgemm;
-    (void)snprintf(ret->text, sizeof(ret->text), " and oneDNN %d.%d.%d with %s",
-                   v->major, v->minor, v->patch,
-                   host_cpu_level_name(level_of(isa())));
+    (void)snprintf(ret->text, sizeof(ret->text),
+                   " and oneDNN %d.%d.%d with %s%s%s%s", v->major, v->minor,
+                   v->patch, host_cpu_level_name(level),
+                   wide != NULL ? " (its matmul " : "",
+                   wide != NULL ? wide : "", wide != NULL ? ")" : "");
 }
 
 /* A process has one library. */

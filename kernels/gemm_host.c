@@ -1,5 +1,5 @@
 /* gemm_host.c - GEMM by OpenBLAS, which blas_host.c opens, and narrow products
- * of fp32 by oneDNN.
+ * of fp32, and with AVX-512 most wide ones, by oneDNN.
  *
  * Teams of different sizes would round differently: both libraries cut sums and
  * treat edges by the number of their threads. So each call of a library runs on
@@ -13,13 +13,15 @@
  * two parts. tests/unit/kernels/determinism.c looks at it, and so did some 190
  * random shapes for each of the cores Haswell, Sandybridge, Nehalem, Prescott,
  * Barcelona, Core2 and Atom of 0.3.21, and for the first three of 0.3.29. Its
- * columns, and both edges of oneDNN's, have no such groups and are cut by the
- * shape alone. */
+ * columns, and both edges of oneDNN's sgemm, have no such groups and are cut by
+ * the shape alone. oneDNN's matmul sums a value over k in one order wherever
+ * its row is, if A is not transposed. */
 #include <omp.h>
 
 #include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
 #include "kernels/gemm_dnnl.h"
+#include "kernels/gemm_wide_dnnl.h"
 
 enum {
     GROUP = 24,       /* rows of OpenBLAS's code: 3 or 6 times 2, 4 or 8 */
@@ -33,6 +35,9 @@ enum {
     /* oneDNN's: cut into smaller ones, they take longer. */
     NARROW_ROWS = 512,
     NARROW_SUMS = 128,
+    /* oneDNN's matmul: with more rows in a call long sums take longer. */
+    WIDE_LEAST = 256,
+    WIDE_ROWS = 512,
 };
 
 /* C[m,n] = alpha * op(A) op(B) + beta * C, of `size` bytes a value. */
@@ -81,6 +86,17 @@ static bool is_narrow(bool ta, int32_t m, int32_t n, int32_t k)
             return true;
     return false;
 }
+
+/* Where oneDNN's matmul is faster than OpenBLAS, with AVX-512 alone
+ * (docs/performance.md). Rows with gaps, and pieces of a transposed A, take
+ * other code of it, which is slower and whose bits depend on the piece. */
+static bool is_wide(const struct product *p)
+{
+    return p->size == sizeof(float) && !p->ta && p->m >= WIDE_LEAST &&
+           p->n >= WIDE_LEAST && p->k >= WIDE_LEAST && p->lda == p->k &&
+           p->ldb == (p->tb ? p->k : p->n) && p->ldc == p->n && p->alpha == 1 &&
+           (p->beta == 0 || p->beta == 1);
+}
 #endif
 
 /* ---- pieces ---------------------------------------------------------------
@@ -96,16 +112,24 @@ static int32_t at_most(int64_t n, int64_t most)
     return (int32_t)(n < 1 ? 1 : n < most ? n : most);
 }
 
+/* in   most  rows of a piece, or a few more */
+static struct cut cut_rows(const struct product *p, int32_t threads,
+                           int32_t most)
+{
+    const int64_t work = (int64_t)p->m * p->n * p->k / PIECE_WORK;
+    const int64_t groups = p->m / (2 * GROUP);
+    const int32_t least = (p->m + most - 1) / most;
+    int32_t rows = at_most(at_most(groups, work), threads);
+    rows = (least + rows - 1) / rows * rows; /* as many for each thread */
+    return (struct cut){rows, 1, GROUP, 1};
+}
+
 static struct cut cut_blas(const struct product *p, int32_t threads)
 {
     const int64_t work = (int64_t)p->m * p->n * p->k / PIECE_WORK;
     if (p->m < FEW_ROWS && p->n >= 2 * WIDE)
         return (struct cut){1, at_most(work, p->n / WIDE), 1, 64};
-    const int64_t groups = p->m / (2 * GROUP);
-    const int32_t least = p->m / MOST_ROWS + 1;
-    int32_t rows = at_most(at_most(groups, work), threads);
-    rows = (least + rows - 1) / rows * rows; /* as many for each thread */
-    return (struct cut){rows, 1, GROUP, 1};
+    return cut_rows(p, threads, MOST_ROWS);
 }
 
 #if HAVE_DNNL
@@ -171,6 +195,14 @@ static int dnnl_piece(const struct product *p, struct error *err)
                      (const float *)(const void *)p->B, p->ldb, (float)p->beta,
                      (float *)(void *)p->C, p->ldc, err);
 }
+
+static int wide_piece(const struct product *p, struct error *err)
+{
+    return gemm_wide_dnnl(p->tb, p->m, p->n, p->k,
+                          (const float *)(const void *)p->A,
+                          (const float *)(const void *)p->B, p->beta != 0,
+                          (float *)(void *)p->C, err);
+}
 #endif
 
 /* Threads of the team have no teams of their own. */
@@ -207,16 +239,16 @@ static int multiply(struct exec_device *exec, const struct product *p,
 {
     const int32_t threads = exec->base.threads > 0 ? exec->base.threads : 1;
     double begin_s = exec_begin(exec);
+    int rc;
 #if HAVE_DNNL
-    const bool is_dnnl = p->size == sizeof(float) &&
-                         is_narrow(p->ta, p->m, p->n, p->k) &&
-                         gemm_dnnl_is_open();
-    const int rc = is_dnnl
-                       ? run(p, cut_dnnl(p), threads, dnnl_piece, err)
-                       : run(p, cut_blas(p, threads), threads, blas_piece, err);
-#else
-    const int rc = run(p, cut_blas(p, threads), threads, blas_piece, err);
+    if (p->size == sizeof(float) && is_narrow(p->ta, p->m, p->n, p->k) &&
+        gemm_dnnl_is_open())
+        rc = run(p, cut_dnnl(p), threads, dnnl_piece, err);
+    else if (is_wide(p) && gemm_wide_dnnl_is_open())
+        rc = run(p, cut_rows(p, threads, WIDE_ROWS), threads, wide_piece, err);
+    else
 #endif
+        rc = run(p, cut_blas(p, threads), threads, blas_piece, err);
     exec_end(exec, DEVICE_GEMM, begin_s, 0);
     return rc;
 }

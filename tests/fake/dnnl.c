@@ -3,7 +3,7 @@
  * FAKE_DNNL   wrong: its last value of a row is, where there are more than 8;
  *             status=N: every product fails so; late=N: those of more than
  *             1,000 rows do; runtime=N: its threads are those of DNNL_RUNTIME_
- *             N, and not OpenMP's */
+ *             N, and not OpenMP's; isa=512: it has AVX-512, but no matmul */
 #include <dnnl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ const dnnl_version_t *dnnl_version(void)
 
 dnnl_cpu_isa_t dnnl_get_effective_cpu_isa(void)
 {
-    return dnnl_cpu_isa_avx2;
+    return strstr(words(), "isa=512") != NULL ? dnnl_cpu_isa_avx512_core
+                                              : dnnl_cpu_isa_avx2;
 }
 
 dnnl_status_t dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n,

@@ -188,17 +188,21 @@ static void products(struct bed *b, struct trace *t)
         {false, true, 4033, 40, 24, "more rows than a call takes"},
         {false, false, 8100, 24, 48, "more rows than two calls take"},
         {false, true, 64, 4096, 40, "pieces of columns"},
+        {false, true, 1030, 300, 270, "tokens by wide weights"},
+        {false, false, 1030, 270, 300, "a gradient of tokens, wide"},
     };
-    enum { ADDED = 8 }; /* shapes that are tried once more, added up */
+    /* All are tried once more, added up; a factor is for few sums. */
+    enum { FACTORED = 256 };
     const size_t n_shapes = sizeof(shapes) / sizeof(shapes[0]);
-    for (size_t at = 0; at < n_shapes + ADDED; at++) {
+    for (size_t at = 0; at < 2 * n_shapes; at++) {
         const size_t i = at % n_shapes;
         const int32_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         const bool ta = shapes[i].ta, tb = shapes[i].tb, adds = at >= n_shapes;
         struct tensor A = tensor_make(b, (int64_t)m * k, -1, 1);
         struct tensor B = tensor_make(b, (int64_t)k * n, -1, 1);
         struct tensor c = tensor_make(b, (int64_t)m * n, -1, 1);
-        must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, adds ? 0.5 : 1, A.p,
+        const double alpha = adds && k < FACTORED ? 0.5 : 1;
+        must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, alpha, A.p,
                              ta ? m : k, B.p, tb ? k : n, adds, c.p, n, ERR));
         tensor_drop(&A);
         tensor_drop(&B);

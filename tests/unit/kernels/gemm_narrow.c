@@ -1,6 +1,6 @@
-/* gemm_narrow.c - products of fp32 with an edge of a few values, which oneDNN
- * computes where the build has it (kernels/gemm_host.c), and their neighbours,
- * which OpenBLAS computes.
+/* gemm_narrow.c - products of fp32 with an edge of a few values, and with
+ * AVX-512 wide ones, which oneDNN computes where the build has it
+ * (kernels/gemm_host.c), and their neighbours, which OpenBLAS computes.
  *
  *   gemm_narrow          all of it
  *   gemm_narrow show     what a device of the host multiplies with, and how
@@ -110,22 +110,41 @@ const char *__asan_default_options(void)
 }
 #endif
 
-static void test_shape(int32_t m, int32_t n, int32_t k, bool ta, bool tb)
+/* in   gap  between rows */
+static void test_shape_of(int32_t m, int32_t n, int32_t k, bool ta, bool tb,
+                          int32_t gap)
 {
     static const double by[][2] = {{1, 0}, {2, 0}, {1, 1}, {0.5, 2}};
     struct factors f = {
-        m, n, k, (ta ? m : k) + GAP, (tb ? k : n) + GAP, ta, tb, NULL, NULL};
+        m, n, k, (ta ? m : k) + gap, (tb ? k : n) + gap, ta, tb, NULL, NULL};
     f.A = matrix(ta ? k : m, f.lda);
     f.B = matrix(tb ? n : k, f.ldb);
-    float *C = matrix(m, n + GAP);
+    float *C = matrix(m, n + gap);
     int64_t bad = 0;
     for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++)
-        bad += wrong(&f, by[i][0], by[i][1], C, n + GAP);
+        bad += wrong(&f, by[i][0], by[i][1], C, n + gap);
     ok(bad == 0, "%c%c [%d, %d] by [%d, %d]: %lld are wrong", ta ? 'T' : 'N',
        tb ? 'T' : 'N', m, k, k, n, (long long)bad);
     free(f.A);
     free(f.B);
     free(C);
+}
+
+static void test_shape(int32_t m, int32_t n, int32_t k, bool ta, bool tb)
+{
+    test_shape_of(m, n, k, ta, tb, GAP);
+}
+
+/* The least wide ones, and just below; with 1,030 rows in pieces. */
+static void test_wide(void)
+{
+    static const int32_t edges[][3] = {{256, 256, 256}, {255, 300, 260},
+                                       {261, 255, 257}, {300, 259, 255},
+                                       {257, 263, 269}, {1030, 256, 300}};
+    for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
+        for (int t = 0; t < 4; t++)
+            test_shape_of(edges[i][0], edges[i][1], edges[i][2], t == 3, t & 1,
+                          t == 2 ? GAP : 0);
 }
 
 /* Each row of the table of gemm_host.c at its ends, and just outside. */
@@ -202,6 +221,8 @@ static void test_failing(const char *dir)
         const char *why;    /* of that */
     } table[] = {
         {"", " and oneDNN 0.1.0 with AVX2;", 0, ""},
+        {"FAKE_DNNL=isa=512",
+         " and oneDNN 0.1.0 with AVX-512 (its matmul is not there);", 0, ""},
         {"FAKE_DNNL=status=3", "(oneDNN 0.1.0 is not used: it cannot make its",
          0, ""},
         {"FAKE_DNNL=status=1", "(oneDNN 0.1.0 is not used: it has no memory)",
@@ -317,6 +338,7 @@ int main(int argc, char **argv)
     blas_describe(text, sizeof(text));
     ok(strncmp(text, "OpenBLAS ", 9) == 0, "%s", text);
     test_shapes();
+    test_wide();
     test_broken();
     d->ops->destroy(d);
     test_team();
