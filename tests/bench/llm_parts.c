@@ -278,6 +278,15 @@ static int adamw(struct device *d, enum dtype dt, void *p, void *m, void *v,
     return end(t, rc, OPTIMIZER, 0, 7 * (double)n, dt, "AdamW");
 }
 
+/* For the gradient's norm. */
+static int sum_squares(struct device *d, enum dtype dt, void *out,
+                       const void *x, int64_t n, struct error *err)
+{
+    const double t = begin();
+    const int rc = real->sum_squares(d, dt, out, x, n, err);
+    return end(t, rc, OPTIMIZER, 0, (double)n, dt, "sum of squares");
+}
+
 /* Codes of half a byte, and values; a scaler for each 64 is little. */
 static int nf4_expand(struct device *d, enum dtype dt, void *w,
                       const struct nf4 *q, struct error *err)
@@ -318,6 +327,7 @@ void llm_parts_begin(struct device *d, int32_t of_vocab, int32_t of_lows)
     timed.xent = xent;
     timed.cast = cast;
     timed.adamw = adamw;
+    timed.sum_squares = sum_squares;
     timed.zero = zero;
     timed.copy = copy;
     timed.llm.attention_fwd = attention_fwd;
