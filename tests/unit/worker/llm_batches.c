@@ -461,6 +461,26 @@ static void test_vocabulary(void)
     rig_close(&r);
 }
 
+static void test_cut(void)
+{
+    struct rig r;
+    with_files(&r, false);
+    r.spec.train.dataset_val.path = NULL;
+    r.spec.train.tokenizer.max_seq_len = 4;
+    rig_open(&r);
+    ok(strstr(r.said,
+              "2 of 11 rows are longer than "
+              "train.tokenizer.max_seq_len 4 and lose their ends") != NULL,
+       "%s", r.said);
+    rig_close(&r);
+    with_files(&r, false);
+    r.spec.train.dataset_val.path = NULL;
+    r.spec.train.tokenizer.max_seq_len = 6;
+    rig_open(&r);
+    ok(strstr(r.said, "lose their ends") == NULL, "none is longer: %s", r.said);
+    rig_close(&r);
+}
+
 static void test_skipped(void)
 {
     struct rig r;
@@ -498,6 +518,7 @@ int main(void)
     test_words();
     test_refused();
     test_vocabulary();
+    test_cut();
     test_skipped();
     (void)unlink(train_path);
     (void)unlink(eval_path);

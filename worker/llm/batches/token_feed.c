@@ -20,6 +20,17 @@ static void say_skipped(const struct token_feed *f, const struct batch_env *env)
         batch_say(env, "%s: also left out: %s", f->text->path, out->why[i].msg);
 }
 
+/* The end of a row is mostly its answer. */
+static void say_cut(const struct token_feed *f, const struct batch_env *env,
+                    const struct token_conf *conf)
+{
+    if (f->data.cut > 0)
+        batch_say(env,
+                  "%s: %d of %d rows are longer than "
+                  "train.tokenizer.max_seq_len %d and lose their ends",
+                  f->text->path, f->data.cut, f->data.n, conf->max_seq_len);
+}
+
 /* In which format messages become tokens; once, not for the evaluation. */
 static void say_format(const struct token_feed *f, const struct batch_env *env,
                        const struct token_conf *conf)
@@ -127,6 +138,7 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
     f->pairs = conf.pairs;
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
+    say_cut(f, env, &conf);
     say_format(f, env, &conf);
     say_skipped(f, env);
     return 0;
