@@ -77,6 +77,17 @@ int rope(struct device *d, void *x, int32_t ld, const int32_t *pos,
         return error_set(err, ERR_INVAL,
                          "rotation: row stride %d, but %d heads of %d", (int)ld,
                          (int)heads, (int)D);
+#ifndef EXEC_CUDA
+    /* Halves of heads of 8 are a quarter of AVX-512's width. */
+    if constexpr (widest<T> == 16)
+        if ((half | ld) % 4 == 0 && (half | ld) % 8 != 0) {
+            launch(d, blocks(d, rows * heads * D, rows), rotate<T, 4>, (T *)x,
+                   (int64_t)ld, single<const int32_t>{pos}, (const A *)table,
+                   (int64_t)positions, rows, (int64_t)heads, half,
+                   (A)(back ? -1 : 1));
+            return finish(d, "rotation", err);
+        }
+#endif
     /* A power of two divides both exactly if it divides half | ld. */
     LAUNCH_ROWS(half | ld, blocks(d, rows * heads * D, rows), rotate, (T *)x,
                 (int64_t)ld, single<const int32_t>{pos}, (const A *)table,

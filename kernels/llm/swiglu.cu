@@ -6,7 +6,7 @@
  * the backward pass writes the same y again.
  *
  * src  Shazeer 2020, arXiv:2002.05202, equation 6 */
-#include "kernels/exec/exec_launch.h"
+#include "kernels/exec/simd_ends.h"
 #include "kernels/exec/simd_exp.h"
 
 namespace
@@ -15,15 +15,19 @@ namespace
 template <class T, int W>
 KERNEL gate_rows(blk b, T *y, const T *x, int64_t rows, int64_t F)
 {
-    typedef vec<acc<T>, W> V;
-    const rect lay(b, F / W);
+    typedef acc<T> A;
+    typedef vec<A, W> V;
+    const int64_t tiles = (F + W - 1) / W;
+    const rect lay(b, tiles);
 
     for (int64_t r : lay.rows(b.share(rows)))
-        for (int64_t t : lay.cols(F / W)) {
+        for (int64_t t : lay.cols(tiles)) {
             const T *in = x + 2 * r * F + t * W;
-            const V g = V::load(in), u = V::load(in + F);
+            const int64_t left = F - t * W;
+            const V g = load_end<A, W>(in, left),
+                    u = load_end<A, W>(in + F, left);
             const V silu = g / (vexp_float(V::of(0) - g) + 1);
-            (silu * u).store(y + r * F + t * W);
+            store_end(silu * u, y + r * F + t * W, left);
         }
 }
 
@@ -31,21 +35,25 @@ template <class T, int W>
 KERNEL gate_grads(blk b, T *dx, T *y, const T *dy, const T *x, int64_t rows,
                   int64_t F)
 {
-    typedef vec<acc<T>, W> V;
+    typedef acc<T> A;
+    typedef vec<A, W> V;
     const V one = V::of(1);
-    const rect lay(b, F / W);
+    const int64_t tiles = (F + W - 1) / W;
+    const rect lay(b, tiles);
 
     for (int64_t r : lay.rows(b.share(rows)))
-        for (int64_t t : lay.cols(F / W)) {
+        for (int64_t t : lay.cols(tiles)) {
             const int64_t at = 2 * r * F + t * W, out = r * F + t * W;
-            const V g = V::load(x + at), u = V::load(x + at + F);
-            const V d = V::load(dy + out);
+            const int64_t left = F - t * W;
+            const V g = load_end<A, W>(x + at, left);
+            const V u = load_end<A, W>(x + at + F, left);
+            const V d = load_end<A, W>(dy + out, left);
             const V below = vexp_float(V::of(0) - g) + 1;
             const V s = one / below, silu = g / below;
-            (d * u * (s * (one + g * (one - s)))).store(dx + at);
-            (d * silu).store(dx + at + F);
+            store_end(d * u * (s * (one + g * (one - s))), dx + at, left);
+            store_end(d * silu, dx + at + F, left);
             if (y)
-                (silu * u).store(y + out);
+                store_end(silu * u, y + out, left);
         }
 }
 
@@ -63,7 +71,7 @@ int swiglu_fwd(struct device *d, void *y, const void *x, int64_t rows,
 {
     if (check("SwiGLU", rows, F, err) < 0)
         return -1;
-    LAUNCH_ROWS(F, blocks(d, 2 * rows * F, rows), gate_rows, (T *)y,
+    LAUNCH_ENDS(F, blocks(d, 2 * rows * F, rows), gate_rows, (T *)y,
                 (const T *)x, rows, (int64_t)F);
     return finish(d, "SwiGLU", err);
 }
@@ -74,7 +82,7 @@ int swiglu_bwd(struct device *d, void *dx, void *y, const void *dy,
 {
     if (check("SwiGLU's gradient", rows, F, err) < 0)
         return -1;
-    LAUNCH_ROWS(F, blocks(d, 2 * rows * F, rows), gate_grads, (T *)dx, (T *)y,
+    LAUNCH_ENDS(F, blocks(d, 2 * rows * F, rows), gate_grads, (T *)dx, (T *)y,
                 (const T *)dy, (const T *)x, rows, (int64_t)F);
     return finish(d, "SwiGLU's gradient", err);
 }
