@@ -55,14 +55,24 @@ FN void strip_grads(back<T> &by, int64_t kv, int64_t lo, int64_t hi)
     by.put_queries(kv, lo, n_all);
 }
 
+/* A block's own tile, in its part of the room from `at` on. */
+template <class T>
+FN back<T> back_of(blk b, const seen<T> &in, const grads<T> &g, acc<T> *dq,
+                   int64_t ld, acc<T> *at)
+{
+    typedef acc<T> A;
+    const int64_t size = tile_room<A, widest<A>>::size(in.D, 1);
+
+    return back<T>(in, g, dq, ld, at + b.id() * size);
+}
+
 /* A block has the strips that begin in its share of all tiles. */
 template <class T>
 KERNEL attend_strips(blk b, seen<T> in, grads<T> g, acc<T> *dq, int64_t ld,
                      acc<T> *at)
 {
     const range mine = b.share(in.kv_heads * tiles_of(in.rows, SIDE));
-    back<T> by(in, g, dq, ld,
-               at + b.id() * tile_room<acc<T>, widest<acc<T>>>::size(in.D, 1));
+    back<T> by = back_of(b, in, g, dq, ld, at);
 
     each_strip(in, [&](int64_t first, int64_t end) {
         const int64_t to = end * SIDE < in.rows ? end * SIDE : in.rows;
@@ -79,8 +89,7 @@ KERNEL attend_keys(blk b, seen<T> in, grads<T> g, acc<T> *dq, int64_t ld,
                    acc<T> *at)
 {
     typedef acc<T> A;
-    back<T> by(in, g, dq, ld,
-               at + b.id() * tile_room<A, widest<A>>::size(in.D, 1));
+    back<T> by = back_of(b, in, g, dq, ld, at);
 
     for (int64_t i : b.share(in.kv_heads * tiles_of(in.rows, SIDE))) {
         const unit u(i, in, in.group());
@@ -102,8 +111,7 @@ KERNEL attend_queries(blk b, seen<T> in, grads<T> g, acc<T> *dq, int64_t ld,
                       acc<T> *at)
 {
     typedef acc<T> A;
-    back<T> by(in, g, dq, ld,
-               at + b.id() * tile_room<A, widest<A>>::size(in.D, 1));
+    back<T> by = back_of(b, in, g, dq, ld, at);
 
     for (int64_t i : b.share(in.kv_heads * tiles_of(in.rows, SIDE))) {
         const unit u(i, in, in.group());
