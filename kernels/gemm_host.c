@@ -1,5 +1,6 @@
 /* gemm_host.c - GEMM by OpenBLAS, which blas_host.c opens, and narrow products
- * of fp32, and with AVX-512 most wide ones, by oneDNN.
+ * of fp32, and with AVX-512 most wide ones, by oneDNN; other narrow ones by our
+ * own code (gemm_narrow.h).
  *
  * Teams of different sizes would round differently: both libraries cut sums and
  * treat edges by the number of their threads. So each call of a library runs on
@@ -21,7 +22,9 @@
 #include "kernels/blas_host.h"
 #include "kernels/exec/exec_device.h"
 #include "kernels/gemm_dnnl.h"
+#include "kernels/gemm_narrow.h"
 #include "kernels/gemm_wide_dnnl.h"
+#include "kernels/host_cpu.h"
 
 enum {
     GROUP = 24,       /* rows of OpenBLAS's code: 3 or 6 times 2, 4 or 8 */
@@ -98,6 +101,24 @@ static bool is_wide(const struct product *p)
            (p->beta == 0 || p->beta == 1);
 }
 #endif
+
+/* The narrow ones that our own code multiplies: all of 16-bit types, which
+ * the libraries take as copies in fp32, and with AVX-512 those of fp32 that it
+ * was measured to be faster at (docs/performance.md). */
+static bool is_ours(enum dtype dt, bool ta, bool tb, int32_t m, int32_t n,
+                    int32_t k)
+{
+    enum { TOKENS = 256 };
+    if (dt == DT_F64 || k < 1 || (ta && tb))
+        return false;
+    if (dt != DT_F32)
+        return ta ? k >= TOKENS && (m <= 64 || n <= 64)
+                  : m >= TOKENS && (n <= 64 || k <= 64);
+    if (!host_cpu().avx512)
+        return false;
+    return ta ? k >= TOKENS && (n <= 32 || (m <= 32 && n >= 256))
+              : m >= TOKENS && (n <= 16 || (tb && k <= 32));
+}
 
 /* ---- pieces ---------------------------------------------------------------
  */
@@ -253,6 +274,23 @@ static int multiply(struct exec_device *exec, const struct product *p,
     return rc;
 }
 
+static int multiply_ours(struct exec_device *exec, enum dtype dt,
+                         const struct narrow *p, struct error *err)
+{
+    const int32_t threads =
+        at_most((int64_t)p->m * p->n * p->k / PIECE_WORK, exec->base.threads);
+    const double begin_s = exec_begin(exec);
+#if HAVE_WIDE
+    const int rc = host_cpu().avx512
+                       ? wide_narrow_gemm(&exec->base, dt, p, threads, err)
+                       : host_narrow_gemm(&exec->base, dt, p, threads, err);
+#else
+    const int rc = host_narrow_gemm(&exec->base, dt, p, threads, err);
+#endif
+    exec_end(exec, DEVICE_GEMM, begin_s, 0);
+    return rc;
+}
+
 /* Number of values from the first to the last, including the gaps between
  * rows. */
 static int64_t values(int32_t rows, int32_t cols, int32_t ld)
@@ -308,6 +346,11 @@ int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
         return -1;
     if (m == 0 || n == 0)
         return 0;
+    if (is_ours(dt, ta, tb, m, n, k)) {
+        const struct narrow ours = {
+            ta, tb, m, n, k, lda, ldb, ldc, (float)alpha, (float)beta, A, B, C};
+        return multiply_ours((struct exec_device *)d, dt, &ours, err);
+    }
     if (dt == DT_F16 || dt == DT_BF16)
         return multiply16(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta,
                           C, ldc, err);

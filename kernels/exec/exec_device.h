@@ -93,8 +93,8 @@ KERNEL_FAMILIES(KERNEL_DECLARE, wide) /* the host's, with AVX-512 */
 KERNEL_FAMILIES(KERNEL_DECLARE, cuda)
 KERNEL_FAMILIES(KERNEL_DECLARE, simt)
 
-/* GEMM on the host's own memory, by OpenBLAS; a member of the ops table. With
- * 16-bit types it works on copies in scratch: not for use within an op. */
+/* GEMM on the host's own memory, by gemm_host.c; a member of the ops table. It
+ * may copy into scratch: not for use within an op that has values there. */
 int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,

@@ -13,7 +13,7 @@
 
 enum { N = 6, S = 12, C = 56, ROWS = N * S * S, VALUES = ROWS * C };
 
-enum { TENSORS = 128 };
+enum { TENSORS = 160 };
 
 /* What a run leaves behind, one tensor after the other. */
 struct trace {
@@ -174,6 +174,10 @@ static void products(struct bed *b, struct trace *t)
         {false, true, 1024, 512, 8, "tokens by an adapter's B"},
         {true, false, 8, 512, 1024, "an adapter's gradient"},
         {true, false, 512, 8, 1024, "an adapter's other gradient"},
+        {false, true, 2100, 16, 300, "many tokens by an adapter's A"},
+        {false, true, 2100, 300, 16, "many tokens by an adapter's B"},
+        {true, false, 16, 300, 2100, "an adapter's gradient of many"},
+        {true, false, 300, 16, 2100, "an adapter's other gradient of many"},
         {false, true, 700, 320, 172, "tokens by weights"},
         {false, false, 700, 172, 320, "a gradient of tokens"},
         {true, false, 344, 192, 700, "a gradient of weights"},

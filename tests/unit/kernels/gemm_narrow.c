@@ -1,6 +1,7 @@
-/* gemm_narrow.c - products of fp32 with an edge of a few values, and with
- * AVX-512 wide ones, which oneDNN computes where the build has it
- * (kernels/gemm_host.c), and their neighbours, which OpenBLAS computes.
+/* gemm_narrow.c - products with an edge of a few values, which our own code
+ * computes, or of fp32 oneDNN where the build has it, with AVX-512 wide ones of
+ * fp32, which oneDNN computes (kernels/gemm_host.c), and their neighbours,
+ * which OpenBLAS computes.
  *
  *   gemm_narrow          all of it
  *   gemm_narrow show     what a device of the host multiplies with, and how
@@ -29,24 +30,33 @@ static float value(int64_t i)
     return (float)(i * 7 % 11 - 5);
 }
 
-static float *matrix(int32_t rows, int32_t ld)
+static void *matrix(enum dtype dt, int32_t rows, int32_t ld)
 {
     const int64_t n = (int64_t)rows * ld;
-    float *ret = malloc((size_t)n * sizeof(*ret));
+    void *ret = malloc((size_t)n * dtype_bytes(dt));
     if (ret == NULL)
         exit(1);
     for (int64_t i = 0; i < n; i++)
-        ret[i] = value(i);
+        dtype_set(dt, ret, i, value(i));
     return ret;
 }
 
-/* One line of what multiplies, and one of a product that is narrow. */
+/* As dt holds it. */
+static double rounded(enum dtype dt, double v)
+{
+    double ret = 0;
+    dtype_set(dt, &ret, 0, v);
+    return dtype_get(dt, &ret, 0);
+}
+
+/* One line of what multiplies, and one of a product that oneDNN takes. */
 static int show(void)
 {
-    enum { M = 1030, N = 8, K = 16 };
+    enum { M = 1030, N = 40, K = 64 };
     struct error err = ERROR_INIT;
     char text[400];
-    float *A = matrix(M, K), *B = matrix(K, N), *C = matrix(M, N);
+    void *A = matrix(DT_F32, M, K), *B = matrix(DT_F32, K, N),
+         *C = matrix(DT_F32, M, N);
     blas_describe(text, sizeof(text));
     (void)puts(text);
     const int rc = d->ops->gemm(d, DT_F32, false, false, M, N, K, 1, A, K, B, N,
@@ -61,7 +71,8 @@ static int show(void)
 struct factors {
     int32_t m, n, k, lda, ldb;
     bool ta, tb;
-    float *A, *B;
+    enum dtype dt;
+    void *A, *B;
 };
 
 static float product(const struct factors *f, int32_t row, int32_t col)
@@ -72,7 +83,7 @@ static float product(const struct factors *f, int32_t row, int32_t col)
             f->ta ? (int64_t)i * f->lda + row : (int64_t)row * f->lda + i;
         const int64_t b =
             f->tb ? (int64_t)col * f->ldb + i : (int64_t)i * f->ldb + col;
-        sum += f->A[a] * f->B[b];
+        sum += value(a) * value(b); /* any type holds them */
     }
     return sum;
 }
@@ -80,13 +91,16 @@ static float product(const struct factors *f, int32_t row, int32_t col)
 /* How many values of C are wrong, and of the gaps between its rows.
  * in   beta  0: C holds NaN, which must not stay */
 static int64_t wrong(const struct factors *f, double alpha, double beta,
-                     float *C, int32_t ldc)
+                     void *C, int32_t ldc)
 {
     struct error err = ERROR_INIT;
     int64_t bad = 0;
     for (int64_t i = 0; i < (int64_t)f->m * ldc; i++)
-        C[i] = i % ldc >= f->n ? FILL : beta == 0 ? NAN : value(i);
-    if (d->ops->gemm(d, DT_F32, f->ta, f->tb, f->m, f->n, f->k, alpha, f->A,
+        dtype_set(f->dt, C, i,
+                  i % ldc >= f->n ? FILL
+                  : beta == 0     ? NAN
+                                  : (double)value(i));
+    if (d->ops->gemm(d, f->dt, f->ta, f->tb, f->m, f->n, f->k, alpha, f->A,
                      f->lda, f->B, f->ldb, beta, C, ldc, &err) < 0)
         return -1;
     for (int32_t i = 0; i < f->m; i++)
@@ -95,7 +109,7 @@ static int64_t wrong(const struct factors *f, double alpha, double beta,
             const double was = beta == 0 ? 0 : beta * (double)value(at);
             const double want =
                 k >= f->n ? FILL : alpha * (double)product(f, i, k) + was;
-            bad += (double)C[at] != want;
+            bad += dtype_get(f->dt, C, at) != rounded(f->dt, want);
         }
     return bad;
 }
@@ -111,20 +125,21 @@ const char *__asan_default_options(void)
 #endif
 
 /* in   gap  between rows */
-static void test_shape_of(int32_t m, int32_t n, int32_t k, bool ta, bool tb,
-                          int32_t gap)
+static void test_type(enum dtype dt, int32_t m, int32_t n, int32_t k, bool ta,
+                      bool tb, int32_t gap)
 {
     static const double by[][2] = {{1, 0}, {2, 0}, {1, 1}, {0.5, 2}};
     struct factors f = {
-        m, n, k, (ta ? m : k) + gap, (tb ? k : n) + gap, ta, tb, NULL, NULL};
-    f.A = matrix(ta ? k : m, f.lda);
-    f.B = matrix(tb ? n : k, f.ldb);
-    float *C = matrix(m, n + gap);
+        m,  n,    k,   (ta ? m : k) + gap, (tb ? k : n) + gap, ta, tb,
+        dt, NULL, NULL};
+    f.A = matrix(dt, ta ? k : m, f.lda);
+    f.B = matrix(dt, tb ? n : k, f.ldb);
+    void *C = matrix(dt, m, n + gap);
     int64_t bad = 0;
     for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++)
         bad += wrong(&f, by[i][0], by[i][1], C, n + gap);
-    ok(bad == 0, "%c%c [%d, %d] by [%d, %d]: %lld are wrong", ta ? 'T' : 'N',
-       tb ? 'T' : 'N', m, k, k, n, (long long)bad);
+    ok(bad == 0, "%s %c%c [%d, %d] by [%d, %d]: %lld are wrong", dtype_name(dt),
+       ta ? 'T' : 'N', tb ? 'T' : 'N', m, k, k, n, (long long)bad);
     free(f.A);
     free(f.B);
     free(C);
@@ -132,7 +147,9 @@ static void test_shape_of(int32_t m, int32_t n, int32_t k, bool ta, bool tb,
 
 static void test_shape(int32_t m, int32_t n, int32_t k, bool ta, bool tb)
 {
-    test_shape_of(m, n, k, ta, tb, GAP);
+    test_type(DT_F32, m, n, k, ta, tb, GAP);
+    test_type(DT_F16, m, n, k, ta, tb, GAP);
+    test_type(DT_BF16, m, n, k, ta, tb, GAP);
 }
 
 /* The least wide ones, and just below; with 1,030 rows in pieces. */
@@ -143,14 +160,14 @@ static void test_wide(void)
                                        {257, 263, 269}, {1030, 256, 300}};
     for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
         for (int t = 0; t < 4; t++)
-            test_shape_of(edges[i][0], edges[i][1], edges[i][2], t == 3, t & 1,
-                          t == 2 ? GAP : 0);
+            test_type(DT_F32, edges[i][0], edges[i][1], edges[i][2], t == 3,
+                      t & 1, t == 2 ? GAP : 0);
 }
 
-/* Each row of the table of gemm_host.c at its ends, and just outside. */
+/* Each class of gemm_host.c at its ends, and just outside. */
 static void test_shapes(void)
 {
-    static const int32_t edges[] = {1, 8, 24, 64, 65};
+    static const int32_t edges[] = {1, 8, 16, 24, 33, 64, 65};
     for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
         for (int tb = 0; tb < 2; tb++) {
             test_shape(255, edges[i], 33, false, tb);
@@ -318,8 +335,9 @@ static void test_team(void)
     if (!make_device(2))
         return;
     test_shape(300, 16, 40, false, true);
-    test_shape(2100, 64, 40, false, true);
+    test_shape(2100, 64, 60, false, true);
     test_shape(24, 200, 1030, true, false);
+    test_shape(400, 24, 1030, true, false);
     ok(omp_get_max_threads() == 2, "the next kernel has both threads");
     d->ops->destroy(d);
 }
