@@ -146,6 +146,20 @@ int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
     return rc;
 }
 
+bool checkpoint_is_one(const char *dir)
+{
+    struct buf path = BUF_INIT;
+    bool is_one = false;
+    for (int i = 0; i < CKPT_LAYOUTS && !is_one; i++) {
+        buf_reset(&path);
+        is_one = buf_addf(&path, NULL, "%s/%s", dir,
+                          checkpoint_names[i][CKPT_STATE]) == 0 &&
+                 access(buf_str(&path), F_OK) == 0;
+    }
+    buf_clear(&path);
+    return is_one;
+}
+
 /* ---- state.json ---------------------------------------------------------- */
 
 static int add_crc(struct buf *out, enum checkpoint_file i, uint64_t crc,

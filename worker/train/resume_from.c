@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/spec/spec_table.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/dir_owner.h"
 
 static bool begins_with_any(const char *path, const char *const *parts)
@@ -152,10 +152,7 @@ int resume_from_find(const struct job_spec *s, struct buf *ret_dir,
     static const char *const below[] = {"", "/ckpt"};
     bool has = false;
     const size_t was = ret_dir->len;
-    if (buf_addf(ret_dir, err, "%s/state.json", s->train.resume_from) < 0)
-        return -1;
-    *ret_is_one = access(buf_str(ret_dir), F_OK) == 0;
-    ret_dir->len = was;
+    *ret_is_one = checkpoint_is_one(s->train.resume_from);
     if (*ret_is_one)
         return buf_addstr(ret_dir, s->train.resume_from, err) < 0
                    ? -1

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/log.h"
 #include "worker/train/resume_from.h"
@@ -106,9 +105,9 @@ static int check_rest(const struct trainer *t, const char *dir,
 static int refuse_damaged(const char *dir, struct error *err)
 {
     char best[1200];
-    const int n = snprintf(best, sizeof(best), "%s/best/state.json", dir);
+    const int n = snprintf(best, sizeof(best), "%s/best", dir);
     const bool is_left =
-        n > 0 && n < (int)sizeof(best) && access(best, F_OK) == 0;
+        n > 0 && n < (int)sizeof(best) && checkpoint_is_one(best);
     return error_set(err, ERR_NOTFOUND, "no whole checkpoint in '%.150s'%s",
                      dir,
                      is_left ? "; name best/ in it to go on from that" : "");
