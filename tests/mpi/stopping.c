@@ -278,7 +278,7 @@ static const char yaml[] =
     "  seed: 5\n"
     "  optimizer: {name: adamw, lr: 1e-4}\n"
     "  lr_scheduler: {name: constant}\n"
-    "checkpoint: {keep_last: 9, every: 1steps}\n"
+    "checkpoint: {keep_last: 9, every: 1steps, keep_best: true, mode: max}\n"
     "retry: {resume: latest}\n"
     "resources: {gpus: 0}\n";
 
@@ -303,9 +303,26 @@ static bool open_llm(struct job_spec *ret, const char *method)
     return mpi_ok(rc == 0, &err, method);
 }
 
-/* An evaluation after each iteration: the first is the best, and the third
- * ends the job. The checkpoint of the second is written before its evaluation,
- * with which a run that lost everything else goes on. */
+/* What <dir>/ckpt/best says of itself. */
+static bool best_is_of(const char *dir, int64_t iteration)
+{
+    char path[160], want[60];
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    (void)snprintf(path, sizeof(path), "%s/ckpt/best/train/state.json", dir);
+    (void)snprintf(want, sizeof(want), "\"iteration\":%" PRId64 ",", iteration);
+    bool is = buf_read_file(&text, path, 65536, &err) == 0 &&
+              strstr(buf_str(&text), want) != NULL;
+    if (!is)
+        tap_diag("%s%s", err.msg, buf_str(&text));
+    buf_clear(&text);
+    return is;
+}
+
+/* An evaluation after each iteration: the first is the best, also by its loss,
+ * of which more is better here; and the third ends the job. The checkpoint of
+ * the second is written before its evaluation, with which a run that lost
+ * everything else goes on. */
 static void test_llm(const char *method)
 {
     struct job_spec spec = {.version = 0};
@@ -321,6 +338,8 @@ static void test_llm(const char *method)
     (void)mpi_ok(mpi_rank > 0 || (rc == 0 && r.end == TRAIN_DONE &&
                                   r.iteration == 3 && t.eval_loss[1] > 0),
                  &err, line);
+    (void)mpi_ok(mpi_rank > 0 || best_is_of(dir, 1), NULL,
+                 "  an evaluation inside an epoch is the best");
     /* As after a crash: the newest is that of iteration 2. */
     (void)snprintf(path, sizeof(path), "%s/ckpt", dir);
     if (mpi_rank == 0)

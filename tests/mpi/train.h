@@ -69,8 +69,13 @@ static inline void train_remove(const char *dir)
     for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", dir, results[i]);
         (void)unlink(path);
+        (void)snprintf(path, sizeof(path), "%s/last/%s", dir, results[i]);
+        (void)unlink(path);
     }
+    (void)snprintf(path, sizeof(path), "%s/last", dir);
+    (void)rmdir(path);
     (void)snprintf(path, sizeof(path), "%s/ckpt", dir);
+    (void)checkpoint_remove(path, CKPT_BEST, "", NULL);
     for (int i = 0; i < 256; i++)
         (void)checkpoint_remove(path, i, "", NULL);
     (void)rmdir(path);

@@ -190,7 +190,8 @@ static int evaluate_between(struct trainer *t, struct agreed *ret,
                 t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
                 loss_text(v.loss, text));
     trainer_position_watch(t, NULL, &v);
-    return trainer_position_is_over(t) ? end_epoch(t, &v, ret, err) : 0;
+    return trainer_position_is_over(t) ? end_epoch(t, &v, ret, err)
+                                       : trainer_save_best(t, &v, err);
 }
 
 static int stop_here(struct trainer *t, struct train_result *ret,
