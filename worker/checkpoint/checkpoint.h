@@ -11,8 +11,9 @@
  *   - train/state.json: the position, and checksums
  *
  * Beside the model lie the files of model_ops.save_config(), with which other
- * programs load the directory as it is. Earlier versions had no train/, and
- * its files beside the model: they are read, too.
+ * programs load the directory as it is; where they cannot be written, a warning
+ * says so, and the checkpoint has none of them. Earlier versions had no train/,
+ * and its files beside the model: they are read, too.
  *
  * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
  * it is there whole or not at all. The newest `keep` stay. Loading takes the

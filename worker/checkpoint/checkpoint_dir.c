@@ -121,25 +121,30 @@ static int remove_dir(const char *dir, const char *name, struct error *err)
     return rc;
 }
 
-int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
-                      struct error *err)
+int checkpoint_remove_beside(const char *step, struct error *err)
 {
-    /* What model_ops.save_config() may write. */
     static const char *const beside[] = {
         "adapter_config.json",     "config.json",
         "generation_config.json",  "tokenizer.model",
         "tokenizer.json",          "tokenizer_config.json",
         "special_tokens_map.json", "added_tokens.json",
         "chat_template.jinja",     "original/tokenizer.model"};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && rc == 0; i++)
+        rc = remove_file(step, beside[i], err);
+    return rc < 0 ? rc : remove_dir(step, "original", err);
+}
+
+int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
+                      struct error *err)
+{
     struct buf step = BUF_INIT;
     int rc = checkpoint_path(&step, dir, iteration, suffix, err);
     for (int i = 0; i < CKPT_LAYOUTS * CKPT_FILES && rc == 0; i++)
         rc = remove_file(buf_str(&step),
                          checkpoint_names[i / CKPT_FILES][i % CKPT_FILES], err);
-    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && rc == 0; i++)
-        rc = remove_file(buf_str(&step), beside[i], err);
+    rc = rc < 0 ? rc : checkpoint_remove_beside(buf_str(&step), err);
     rc = rc < 0 ? rc : remove_dir(buf_str(&step), checkpoint_train, err);
-    rc = rc < 0 ? rc : remove_dir(buf_str(&step), "original", err);
     if (rc == 0 && rmdir(buf_str(&step)) < 0 && errno != ENOENT)
         rc = error_sys(err, errno, "remove '%s'", buf_str(&step));
     buf_clear(&step);

@@ -53,6 +53,8 @@ int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,
 /* Removes our files alone: a directory with another file in it stays. */
 int checkpoint_remove(const char *dir, int64_t iteration, const char *suffix,
                       struct error *err);
+/* Removes from a checkpoint what model_ops.save_config() may have written. */
+int checkpoint_remove_beside(const char *step, struct error *err);
 int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
                     const char *suffix, struct error *err) MUST_CHECK;
 

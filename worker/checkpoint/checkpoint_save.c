@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/file_atomic.h"
+#include "jobs/base/log.h"
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -175,6 +176,21 @@ static enum checkpoint_file model_file(const struct checkpoint_parts *parts)
     return model_is_adapter(parts->model) ? CKPT_ADAPTER : CKPT_MODEL;
 }
 
+/* A run resumes without these files, so that a failure, as of a base that
+ * cannot be read now, costs no checkpoint. A part of them is removed: it might
+ * be taken for another model. */
+static void write_beside(const char *step, const struct checkpoint_parts *parts)
+{
+    struct error why = ERROR_INIT;
+    if (model_save_config(parts->model, step, &why) == 0)
+        return;
+    log_warn("worker",
+             "the checkpoint has no configuration beside its tensors: a run "
+             "resumes from it, other programs cannot load it why=\"%s\"",
+             why.msg);
+    (void)checkpoint_remove_beside(step, NULL);
+}
+
 static int write_files(const char *step, const struct checkpoint_state *state,
                        const struct checkpoint_parts *parts, struct error *err)
 {
@@ -182,9 +198,9 @@ static int write_files(const char *step, const struct checkpoint_state *state,
     uint64_t crc[CKPT_STATE] = {0};
     if (write_file(step, model, parts, &crc[model], err) < 0 ||
         write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
-        write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
-        model_save_config(parts->model, step, err) < 0)
+        write_ema(step, parts, &crc[CKPT_EMA], err) < 0)
         return -1;
+    write_beside(step, parts);
     return write_state(step, state, crc, err);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/file_atomic.h"
 #include "tests/tap.h"
 #include "worker/checkpoint/checkpoint_internal.h"
 #include "worker/cv/mobilenet.h"
@@ -426,6 +427,26 @@ static void test_other(struct world *w)
     destroy(&wide);
 }
 
+/* As one whose base is not there any more, after a part of its files. */
+static int no_config(struct model *m, const char *step, struct error *err)
+{
+    (void)m;
+    int rc = file_atomic_create(step, "config.json", "{}", 2, err);
+    return rc < 0 ? rc : error_set(err, ERR_IO, "no base");
+}
+
+static void test_beside(struct world *w)
+{
+    const struct model_ops *own = w->model->ops;
+    struct model_ops ops = *own;
+    ops.save_config = no_config;
+    w->model->ops = &ops;
+    (void)save(w, 13, 1);
+    w->model->ops = own;
+    ok(!exists("step-13/config.json"), "a part of what lies beside is removed");
+    loads(w, 13, "", "without what lies beside, a run goes on from it");
+}
+
 static void counts(int64_t counted, int64_t tokens, int want, const char *what)
 {
     struct error err = ERROR_INIT;
@@ -476,6 +497,7 @@ int main(void)
         test_again(&w);
         test_best(&w);
         test_other(&w);
+        test_beside(&w);
         test_no_space(&w);
         destroy(&w);
     }
