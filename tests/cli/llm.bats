@@ -185,6 +185,8 @@ teardown() {
     change "s|llama-mistral}|llama-mistral, adapter_checkpoint: $from}|"
     run -0 worker 2
     [[ $output == *"of adapters of rank 1 to 6"* ]]
+    grep -qx '# Adapters of rank 1 to 6 for llama-mistral' "$dir/out/README.md"
+    grep -qx -- '- Result: no evaluation.' "$dir/out/README.md"
     local keys='{r, lora_alpha, use_rslora, rank_pattern, alpha_pattern, target_modules}'
     diff <(jq -S "$keys" "$from/adapter_config.json") \
         <(jq -S "$keys" "$dir/out/adapter_config.json")

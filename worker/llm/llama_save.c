@@ -119,6 +119,7 @@ int llama_save_card(struct model *model, const char *dir,
                                  .digest = m->digest,
                                  .type = dtype_name(m->conf.dt),
                                  .rank = m->shape.is_full ? 0 : m->shape.rank,
+                                 .least_rank = m->conf.ranks.least,
                                  .pairs = m->conf.pairs,
                                  .quantizer =
                                      llama_base_word(m->conf.quantizer)};

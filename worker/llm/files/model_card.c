@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,12 +91,15 @@ static int text_of(const struct model_card *c, const struct model_facts *f,
                    struct buf *out, struct error *err)
 {
     char name[NAME_CAP];
+    char least[20] = "";
     name_of(c->base, name);
     if (add_head(c, name, out, err) < 0)
         return -1;
+    if (c->least_rank > 0 && c->least_rank < c->rank)
+        (void)snprintf(least, sizeof(least), "%d to ", c->least_rank);
     int rc = c->rank > 0
-                 ? buf_addf(out, err, "# Adapters of rank %d for %s\n\n",
-                            c->rank, name)
+                 ? buf_addf(out, err, "# Adapters of rank %s%d for %s\n\n",
+                            least, c->rank, name)
                  : buf_addf(out, err, "# %s, all weights trained\n\n", name);
     rc = rc < 0 ? rc
                 : buf_addf(out, err,

@@ -17,7 +17,8 @@ struct model_card {
     const char *base;      /* its directory */
     int64_t digest;        /* of its values */
     const char *type;      /* the run's: "bf16" */
-    int32_t rank;          /* of the adapters; 0: all weights */
+    int32_t rank;          /* the highest of the adapters; 0: all weights */
+    int32_t least_rank;    /* the lowest; 0: all have the same */
     bool pairs;            /* trained on preference pairs */
     const char *quantizer; /* "nf4", "8da4w"; "": none */
 };
