@@ -179,8 +179,10 @@ worker_pids() { pgrep -f "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; }
     [[ $(stat "$id") == *"reason     early stopping at iteration 8 of 36: no eval_loss better than "*" in 1 evaluation"* ]]
     cp -r out before
     eval=$(submit --set train.eval_only=true --set train.output_dir="$PWD/other" \
-        --set train.resume_from="$PWD/out/ckpt" --set train.batch_size=4 first.yaml)
+        --set train.resume_from="$PWD/out/ckpt" --set train.batch_size=4 \
+        --set train.lr_scheduler.num_warmup_steps=99 first.yaml)
     ends "$eval" COMPLETED
+    not grep num_warmup_steps <(log_of "$eval")
     [[ $(stat "$eval") == *"reason     evaluated at iteration 8: loss "*", accuracy "* ]]
     [ "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $eval")" = \
         "$(sql metrics "SELECT eval_loss, eval_accuracy FROM epoch WHERE job = $id AND epoch = 2")" ]

@@ -465,7 +465,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     open_sol(t);
     warn_of_mean(t);
     const int64_t warmup = env->spec->train.lr_scheduler.num_warmup_steps;
-    if (warmup > 0 && warmup >= t->total)
+    if (warmup > 0 && warmup >= t->total && !env->spec->train.eval_only)
         trainer_say(t,
                     "train.lr_scheduler.num_warmup_steps is %" PRId64
                     ", the run has %" PRId64
