@@ -97,6 +97,24 @@ first_best() {
     grep -q 'train.output_dir has the last, the best cannot be read' "$dir/report.json"
 }
 
+@test "keep_best: one that is whole and does not fit is an error, not a mixture" {
+    first_best lora "model: {lora_rank: 4}"
+    change 's/lr: 1e-3/name: sgd, &/'
+    run -0 worker 1
+    mv "$dir/out/ckpt/best" other
+    rm -r "$dir"
+    first_best lora "model: {lora_rank: 4}"
+    run -0 worker 1
+    rm -r "$dir/out/ckpt/best" "$dir/out/last" "$dir/out/adapter_model.safetensors"
+    mv other "$dir/out/ckpt/best"
+    run worker 1
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [[ $output == *"the last is in last/, the best cannot be used: "*"another optimizer"* ]]
+    [ ! -e "$dir/out/adapter_model.safetensors" ]
+    cmp "$dir/out/last/adapter_model.safetensors" "$dir/out/ckpt/step-30/adapter_model.safetensors"
+}
+
 @test "README.md is a model card without a path or a user's name" {
     mkdir -p "models--org--tiny/snapshots/0abc"
     cp "$stories"/* models--org--tiny/snapshots/0abc/

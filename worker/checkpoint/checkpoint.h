@@ -126,9 +126,11 @@ int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
 
 /* As checkpoint_load(), of one directory that is a checkpoint: <dir>/best, or
  * any step-<iteration>.
+ * out  ret_is_read  NULL, or: its files were read whole; a failure after that
+ *                   may have changed a part of the model and of the arrays
  * err  ERR_INVAL it is damaged, or of another model; else as there */
 int checkpoint_load_one(const char *step, const struct checkpoint_parts *parts,
-                        struct checkpoint_state *ret,
+                        struct checkpoint_state *ret, bool *ret_is_read,
                         struct error *err) MUST_CHECK;
 
 /* Creates path and its parents as mkdir -p does, with mode 0700. */

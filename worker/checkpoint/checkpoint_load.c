@@ -354,10 +354,14 @@ int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
 }
 
 int checkpoint_load_one(const char *step, const struct checkpoint_parts *parts,
-                        struct checkpoint_state *ret, struct error *err)
+                        struct checkpoint_state *ret, bool *ret_is_read,
+                        struct error *err)
 {
     struct whole w = {.state = {.iteration = 0}};
-    if (read_step(step, &w, err) < 0)
+    const bool is_read = read_step(step, &w, err) == 0;
+    if (ret_is_read != NULL)
+        *ret_is_read = is_read;
+    if (!is_read)
         return error_wrap(err, "checkpoint '%.150s'", step);
     return give_whole(&w, parts, ret, err);
 }

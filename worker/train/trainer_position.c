@@ -124,7 +124,7 @@ static int load_other(struct trainer *t, struct checkpoint_state *ret,
     int rc = resume_from_find(t->spec, &dir, &is_one, &notes, err);
     if (rc == 0) {
         say_lines(t, &notes);
-        rc = is_one ? checkpoint_load_one(buf_str(&dir), &parts, ret, err)
+        rc = is_one ? checkpoint_load_one(buf_str(&dir), &parts, ret, NULL, err)
                     : load_newest(t, buf_str(&dir), ret, &is_found, err);
     }
     if (rc == 0 && !is_found)

@@ -205,7 +205,8 @@ static int write_last(struct trainer *t, struct error *err)
 }
 
 /* Takes the best into the model: nobody needs the last any more. One that is
- * damaged is found before the model is changed. */
+ * damaged is found before the model is changed. If the change itself fails the
+ * model is neither, and nothing is written: the last is in last/. */
 static int write_best(struct trainer *t, char *ret_why, size_t cap,
                       struct error *err)
 {
@@ -214,9 +215,16 @@ static int write_best(struct trainer *t, char *ret_why, size_t cap,
     struct error why = ERROR_INIT;
     struct buf dir = BUF_INIT;
     char what[80];
+    bool is_read = false;
     int rc = buf_addf(&dir, err, "%s/best", t->env->ckpt_dir);
-    if (rc == 0 &&
-        checkpoint_load_one(buf_str(&dir), &parts, &best, &why) < 0) {
+    const bool is_taken =
+        rc == 0 &&
+        checkpoint_load_one(buf_str(&dir), &parts, &best, &is_read, &why) == 0;
+    if (rc == 0 && !is_taken && is_read) {
+        rc = error_set(err, why.code,
+                       "the last is in last/, the best cannot be used: %.300s",
+                       why.msg);
+    } else if (rc == 0 && !is_taken) {
         log_warn("worker", "the best checkpoint is not used why=\"%s\"",
                  why.msg);
         (void)snprintf(ret_why, cap,

@@ -447,6 +447,26 @@ static void test_beside(struct world *w)
     loads(w, 13, "", "without what lies beside, a run goes on from it");
 }
 
+/* Whether a failure may have changed the model. */
+static void test_one(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    struct checkpoint_state s = {.iteration = -1};
+    bool is_read = true;
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/step-12", dir);
+    ok(checkpoint_load_one(path, &w->parts, &s, &is_read, &err) < 0 && !is_read,
+       "one that is not there: %s", err.msg);
+    (void)snprintf(path, sizeof(path), "%s/step-13", dir);
+    w->parts.arrays[0].name = "exp_avg";
+    ok(checkpoint_load_one(path, &w->parts, &s, &is_read, &err) < 0 && is_read,
+       "one that does not fit: %s", err.msg);
+    w->parts.arrays[0].name = "momentum_buffer";
+    ok(checkpoint_load_one(path, &w->parts, &s, &is_read, &err) == 0 &&
+           is_read && s.iteration == 13 && is_filled(w, 13),
+       "one that does: %s", err.msg);
+}
+
 static void counts(int64_t counted, int64_t tokens, int want, const char *what)
 {
     struct error err = ERROR_INIT;
@@ -498,6 +518,7 @@ int main(void)
         test_best(&w);
         test_other(&w);
         test_beside(&w);
+        test_one(&w);
         test_no_space(&w);
         destroy(&w);
     }
