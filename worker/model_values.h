@@ -36,7 +36,9 @@ struct model_facts {
     int64_t iteration; /* of the weights */
     int32_t epochs;    /* that were asked for */
     bool is_best;      /* of all evaluations; else the last */
-    double loss;       /* of the evaluation; NAN: there is none */
+    bool has_rows;     /* for an evaluation */
+    double loss;       /* of the evaluation; NAN: not known */
+    double missed; /* is_best: a better one that could not be saved; or NAN */
 };
 
 /* How an answer to a prompt is made. */

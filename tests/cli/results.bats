@@ -115,6 +115,22 @@ first_best() {
     cmp "$dir/out/last/adapter_model.safetensors" "$dir/out/ckpt/step-30/adapter_model.safetensors"
 }
 
+@test "keep_best: the reason and the card say that a better one could not be saved" {
+    first_best lora "model: {lora_rank: 4}"
+    change 's/mode: max/mode: min/'
+    run -0 worker 1
+    [[ $output == *"saved the best, of iteration 30, "* ]]
+    # As after failures to save it at iterations 20 and 30.
+    rm -r "$dir/out/ckpt/best"
+    cp -r "$dir/out/ckpt/step-10" "$dir/out/ckpt/best"
+    run -0 worker 1
+    grep -q 'train.output_dir has an earlier best, of iteration 10: a better one could not be saved' "$dir/report.json"
+    cat "$dir/out/README.md" "$dir/out/last/README.md"
+    grep -qE '^- Result: validation loss [0-9.]+, the best evaluation that could be saved; the best had [0-9.]+\.$' "$dir/out/README.md"
+    # The last evaluation is not known any more.
+    not grep -q Result "$dir/out/last/README.md"
+}
+
 @test "README.md is a model card without a path or a user's name" {
     mkdir -p "models--org--tiny/snapshots/0abc"
     cp "$stories"/* models--org--tiny/snapshots/0abc/

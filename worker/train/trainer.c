@@ -335,7 +335,7 @@ static int evaluate_only(struct trainer *t, struct train_result *ret,
 static int finish(struct trainer *t, struct train_result *r, struct error *err)
 {
     struct error why = ERROR_INIT;
-    char no_last[140] = "", no_best[80] = "", left_out[100] = "";
+    char no_last[140] = "", no_best[140] = "", left_out[100] = "";
     char early[140];
     const int64_t bad = t->bad_said + t->data.left_out;
     trainer_sample(t);

@@ -14,6 +14,7 @@
 #include "jobs/base/log.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/train/trainer_internal.h"
+#include "worker/train/trainer_save.h"
 
 /* ---- samples -------------------------------------------------------------
  */
@@ -160,6 +161,13 @@ static bool has_best(const struct trainer *t)
     return t->spec->checkpoint.keep_best && isfinite(t->at.best);
 }
 
+/* A newer best was found, and could not be saved. */
+static bool misses_best(const struct trainer *t,
+                        const struct checkpoint_state *best)
+{
+    return best != NULL && trainer_is_better(t->spec, t->at.best, best->best);
+}
+
 static int write_card(struct trainer *t, const char *dir,
                       const struct checkpoint_state *best, struct error *err)
 {
@@ -170,6 +178,8 @@ static int write_card(struct trainer *t, const char *dir,
         .iteration = best != NULL ? best->iteration : t->at.iteration,
         .epochs = t->spec->train.epochs,
         .is_best = best != NULL,
+        .has_rows = t->eval_batches > 0,
+        .missed = misses_best(t, best) ? t->at.best : (double)NAN,
         .loss = best != NULL ? best->best : t->eval_loss};
     return t->model->ops->save_card != NULL
                ? t->model->ops->save_card(t->model, dir, &f, err)
@@ -204,6 +214,17 @@ static int write_last(struct trainer *t, struct error *err)
     return rc;
 }
 
+static void say_missed(const struct trainer *t,
+                       const struct checkpoint_state *best, char *ret_why,
+                       size_t cap)
+{
+    if (misses_best(t, best))
+        (void)snprintf(ret_why, cap,
+                       "train.output_dir has an earlier best, of iteration "
+                       "%" PRId64 ": a better one could not be saved",
+                       best->iteration);
+}
+
 /* Takes the best into the model: nobody needs the last any more. One that is
  * damaged is found before the model is changed. If the change itself fails the
  * model is neither, and nothing is written: the last is in last/. */
@@ -235,6 +256,7 @@ static int write_best(struct trainer *t, char *ret_why, size_t cap,
         (void)snprintf(what, sizeof(what),
                        "the best, of iteration %" PRId64 ", ", best.iteration);
         rc = write_model(t, t->env->out_dir, &best, what, err);
+        say_missed(t, &best, ret_why, cap);
     }
     buf_clear(&dir);
     return rc;

@@ -20,8 +20,9 @@ int trainer_sample_between(struct trainer *t, struct error *err) MUST_CHECK;
  * evaluation, into its last/. */
 int trainer_save_result(struct trainer *t, struct error *err) MUST_CHECK;
 /* Writes the best into the output directory, after all else: the model has its
- * weights then. Where it cannot be read, the last, and *ret_why says so.
- * Nothing without a best evaluation. */
+ * weights then. Where it cannot be read, the last, and *ret_why says so, as it
+ * does where a better one could not be saved. Nothing without a best
+ * evaluation. */
 int trainer_export_best(struct trainer *t, char *ret_why, size_t cap,
                         struct error *err) MUST_CHECK;
 

@@ -82,16 +82,22 @@ int trainer_save_now(struct trainer *t, struct error *err)
     return try_save(t, false, "checkpoint", err) < 0 ? -1 : 0;
 }
 
+bool trainer_is_better(const struct job_spec *s, double x, double was)
+{
+    const bool up = s->checkpoint.mode == MODE_AUTO
+                        ? s->checkpoint.metric != METRIC_EVAL_LOSS
+                        : s->checkpoint.mode == MODE_MAX;
+    return isfinite(x) && (!isfinite(was) || (up ? x > was : x < was));
+}
+
+/* The value is the best on every rank, also where rank 0 then cannot save. */
 int trainer_save_best(struct trainer *t, const struct evaluation *v,
                       struct error *err)
 {
     const struct job_spec *s = t->spec;
-    bool is_loss = s->checkpoint.metric == METRIC_EVAL_LOSS;
-    bool up = s->checkpoint.mode == MODE_AUTO ? !is_loss
-                                              : s->checkpoint.mode == MODE_MAX;
-    double x = is_loss ? v->loss : v->accuracy, was = t->at.best;
-    if (!s->checkpoint.keep_best || !isfinite(x) ||
-        (isfinite(was) && (up ? x <= was : x >= was)))
+    const double x =
+        s->checkpoint.metric == METRIC_EVAL_LOSS ? v->loss : v->accuracy;
+    if (!s->checkpoint.keep_best || !trainer_is_better(s, x, t->at.best))
         return 0;
     t->at.best = x;
     return try_save(t, true, "best checkpoint", err) < 0 ? -1 : 0;

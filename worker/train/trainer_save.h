@@ -12,6 +12,9 @@
 
 /* Saves while the job trains. */
 int trainer_save_now(struct trainer *t, struct error *err) MUST_CHECK;
+/* Whether x is better than `was`, as checkpoint.mode says; anything is than a
+ * value that is none. */
+bool trainer_is_better(const struct job_spec *s, double x, double was);
 /* The position is already that behind the evaluation v. */
 int trainer_save_best(struct trainer *t, const struct evaluation *v,
                       struct error *err) MUST_CHECK;

@@ -81,10 +81,20 @@ static int add_head(const struct model_card *c, const char *name,
 static int add_result(const struct model_facts *f, struct buf *out,
                       struct error *err)
 {
-    if (!isfinite(f->loss))
+    const char *which = "the last evaluation";
+    if (!f->has_rows)
         return buf_addf(out, err, "- Result: no evaluation.\n");
+    if (!isfinite(f->loss))
+        return 0;
+    if (f->is_best && isfinite(f->missed))
+        return buf_addf(out, err,
+                        "- Result: validation loss %.4f, the best evaluation "
+                        "that could be saved; the best had %.4f.\n",
+                        f->loss, f->missed);
+    if (f->is_best)
+        which = "the best evaluation";
     return buf_addf(out, err, "- Result: validation loss %.4f, %s.\n", f->loss,
-                    f->is_best ? "the best evaluation" : "the last evaluation");
+                    which);
 }
 
 static int text_of(const struct model_card *c, const struct model_facts *f,
