@@ -91,8 +91,8 @@ struct checkpoint_parts {
     struct shard_exchange *exchange;
 };
 
-/* Whether the directory is itself a checkpoint, whole or not, of this version or
- * an earlier one, as step-N or best is. */
+/* Whether the directory is itself a checkpoint, whole or not, of this version
+ * or an earlier one, as step-N or best is. */
 bool checkpoint_is_one(const char *dir);
 
 /* err  ERR_IO; the checkpoints that were there still are */
