@@ -329,8 +329,7 @@ int host_narrow_gemm
     case DT_BF16:
         return multiply<bf16>(d, *p, threads, err);
     default:
-        return error_set(err, ERR_INVAL, "narrow product: of %s",
-                         dtype_name(dt));
+        return error_set(err, ERR_INVAL, "narrow product: of type %d", (int)dt);
     }
 }
 #endif
