@@ -32,6 +32,12 @@ int32_t tokenizer_special(const struct tokenizer *t, const char *name)
     return -1;
 }
 
+bool tokenizer_knows_behind(const struct tokenizer *t)
+{
+    (void)t;
+    return true;
+}
+
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
                      uint32_t flags, struct buf *ret, struct error *err)
 {

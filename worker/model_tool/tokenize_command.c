@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "scheduler/tools/common/client.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/token_data.h"
 #include "worker/llm/config/llama_config.h"
 #include "worker/model_tool/commands.h"
@@ -28,11 +29,9 @@ struct rows {
 static int open_tokenizer(struct rows *r, struct error *err)
 {
     const struct job_spec *s = &r->spec;
-    const char *path = s->train.tokenizer.path != NULL
-                           ? s->train.tokenizer.path
-                           : s->train.checkpointer.dir;
     struct error why = ERROR_INIT;
-    if (tokenizer_open(path, &r->tokenizer, &why) == 0)
+    if (chat_tokenizer_of_job(s, s->train.checkpointer.dir, &r->tokenizer,
+                              &why) == 0)
         return 0;
     r->tokenizer = NULL;
     if (s->train.dataset.template == TEMPLATE_TOKENS &&

@@ -5,6 +5,7 @@
 
 #include "tests/unit/worker/text_golden.h"
 #include "worker/data/chat/chat_template.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/chat_format.h"
 
 enum { PAIRS = 40, CONVERSATIONS = 60 };
@@ -375,6 +376,81 @@ static void test_ends(const char *dir)
     tokenizer_close(llama3);
 }
 
+/* ---- which tokenizer it is ----------------------------------------------- */
+
+static void copy_file(const char *from, const char *dir, const char *name)
+{
+    struct buf file = BUF_INIT;
+    struct error err = ERROR_INIT;
+    char path[4200];
+    text_must(buf_read_file(&file, golden_path(from, path), 1 << 20, &err),
+              &err);
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    if (f == NULL || fwrite(file.data, 1, file.len, f) != file.len ||
+        fclose(f) != 0)
+        exit(1);
+    buf_clear(&file);
+}
+
+/* "a" behind a special token, by the tokenizer of `dir` for that format and by
+ * another. */
+static bool same_behind(enum spec_prompt prompt, const char *dir,
+                        const struct tokenizer *other)
+{
+    struct error err = ERROR_INIT;
+    struct tokenizer *t = NULL;
+    struct buf a = BUF_INIT, b = BUF_INIT;
+    text_must(chat_tokenizer_open(prompt, dir, &t, &err), &err);
+    text_must(tokenizer_encode(t, "a", 1, TOKENIZER_BEHIND, &a, &err), &err);
+    text_must(tokenizer_encode(other, "a", 1, TOKENIZER_BEHIND, &b, &err),
+              &err);
+    const bool same = a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+    buf_clear(&a);
+    buf_clear(&b);
+    tokenizer_close(t);
+    return same;
+}
+
+/* A sentencepiece model, and tokenizer.json beside it. */
+static void test_tokenizer(const char *dir)
+{
+    struct tokenizer *json = opened("mistral"), *spm = NULL;
+    struct job_spec s = {.kind = SPEC_LLM};
+    struct error err = ERROR_INIT;
+    struct chat_render r;
+    const struct chat_table control = {
+        .name = "own", .tokens = {"</s>"}, .needs = 1};
+    copy_file("tests/data/stories260K/tokenizer.model", dir, "tokenizer.model");
+    text_must(tokenizer_open(dir, &spm, &err), &err);
+    ok(same_behind(PROMPT_MISTRAL_V3, dir, spm), "the only one is taken");
+    ok(chat_render_init(&r, &control, spm, 0, &err) < 0 &&
+           err.code == ERR_INVAL &&
+           strstr(err.msg, "put the model's tokenizer.json beside it") != NULL,
+       "a special token of the format: %s", err.msg);
+    ok(chat_render_init(&r, named("mistral"), spm, 0, &err) == 0,
+       "without one it is read");
+    copy_file("tests/golden/hf_tokenizers/mistral/tokenizer.json", dir,
+              "tokenizer.json");
+    ok(same_behind(PROMPT_MISTRAL_V3, dir, json), "tokenizer.json is taken");
+    ok(!same_behind(PROMPT_MISTRAL_V3, dir, spm), "which differs");
+    ok(same_behind(PROMPT_NONE, dir, spm) &&
+           same_behind(PROMPT_LLAMA2_CHAT, dir, spm),
+       "torchtune's formats have the sentencepiece model");
+    tokenizer_close(spm);
+    s.train.checkpointer.dir = (char *)dir;
+    s.train.dataset.path = (char *)"rows.jsonl";
+    for (int i = 0; i < 2; i++) {
+        s.train.dataset.template = i == 0 ? TEMPLATE_TOKENS : TEMPLATE_CHAT;
+        s.train.tokenizer.prompt_template =
+            i == 0 ? PROMPT_AUTO : PROMPT_MISTRAL_V3;
+        text_must(chat_tokenizer_of_job(&s, dir, &spm, &err), &err);
+        is_int(tokenizer_knows_behind(spm), i, "the tokenizer of a job");
+        tokenizer_close(spm);
+    }
+    tokenizer_close(json);
+}
+
 /* ---- what has no words --------------------------------------------------- */
 
 static void refused(const char *format, const char *layout,
@@ -411,6 +487,7 @@ int main(void)
     test_unknown(dir);
     test_chosen(dir);
     test_ends(dir);
+    test_tokenizer(dir);
     refused("mistral", "llama2", ROLE_SYSTEM, "s",
             "message 1 is of the system, which the format mistral");
     refused("hermes", "qwen2", ROLE_IPYTHON, "s", "message 1 is a tool's");
@@ -421,8 +498,9 @@ int main(void)
     refused("hermes", "llama3", ROLE_USER, "a",
             "no special token <|im_start|>, which the format hermes needs");
     static const char *const files[] = {"tokenizer_config.json",
-                                        "chat_template.jinja"};
-    for (int i = 0; i < 2; i++) {
+                                        "chat_template.jinja",
+                                        "tokenizer.model", "tokenizer.json"};
+    for (int i = 0; i < 4; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
         (void)unlink(path);
     }

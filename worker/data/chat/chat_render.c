@@ -350,6 +350,14 @@ int chat_render_init(struct chat_render *r, const struct chat_table *table,
                              "it, or another train.tokenizer.prompt_template",
                              table->tokens[i], table->name);
     }
+    for (int i = 0; i < CHAT_TOKENS && table->tokens[i] != NULL; i++)
+        if (r->token[i] >= 0 && !tokenizer_knows_behind(t))
+            return error_set(err, ERR_INVAL,
+                             "a sentencepiece model does not say how a text "
+                             "behind %s begins, which the format %s needs: "
+                             "put the model's tokenizer.json beside it, or "
+                             "take another train.tokenizer.prompt_template",
+                             table->tokens[i], table->name);
     r->end = table->end != NULL ? tokenizer_special(t, table->end) : ids->eos;
     if (r->end < 0)
         return error_set(err, ERR_INVAL,

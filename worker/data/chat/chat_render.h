@@ -25,7 +25,8 @@ struct chat_render {
     int32_t max_seq_len;        /* 0: rows are not cut */
 };
 
-/* err  ERR_INVAL the tokenizer lacks a token that the format needs */
+/* err  ERR_INVAL the tokenizer lacks a token that the format needs, or is a
+ *      sentencepiece model with special tokens of the format */
 int chat_render_init(struct chat_render *r, const struct chat_table *table,
                      const struct tokenizer *t, int32_t max_seq_len,
                      struct error *err) MUST_CHECK;

@@ -102,6 +102,27 @@ int tokenizer_open(const char *path, struct tokenizer **ret, struct error *err)
     return rc;
 }
 
+int tokenizer_open_chat(const char *path, struct tokenizer **ret,
+                        struct error *err)
+{
+    struct tokenizer *t = NULL;
+    struct buf json = BUF_INIT;
+    int rc = tokenizer_open(path, &t, err);
+    rc = rc < 0 ? rc : buf_addf(&json, err, "%s/tokenizer.json", path);
+    if (rc == 0 && !tokenizer_knows_behind(t) &&
+        access(buf_str(&json), F_OK) == 0) {
+        tokenizer_close(t);
+        t = NULL;
+        rc = open_file(buf_str(&json), NULL, &t, err);
+    }
+    buf_clear(&json);
+    if (rc == 0)
+        *ret = t;
+    else
+        tokenizer_close(t);
+    return rc;
+}
+
 /* ---- calls -------------------------------------------------------------- */
 
 void tokenizer_close(struct tokenizer *t)
@@ -113,6 +134,11 @@ void tokenizer_close(struct tokenizer *t)
 const struct tokenizer_ids *tokenizer_ids(const struct tokenizer *t)
 {
     return &t->ids;
+}
+
+bool tokenizer_knows_behind(const struct tokenizer *t)
+{
+    return t->ops->knows_behind;
 }
 
 int32_t tokenizer_special(const struct tokenizer *t, const char *name)

@@ -9,6 +9,7 @@
 #ifndef MGPU_WORKER_DATA_TOKENIZER_H
 #define MGPU_WORKER_DATA_TOKENIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,10 +50,19 @@ enum tokenizer_flag {
  *      ERR_NOMEM */
 int tokenizer_open(const char *path, struct tokenizer **ret,
                    struct error *err) MUST_CHECK;
+/* The same for messages in the chat format of a model: where a directory's file
+ * is a sentencepiece model, its tokenizer.json comes first, if there is one. It
+ * says how a text behind a special token begins, and transformers reads it. */
+int tokenizer_open_chat(const char *path, struct tokenizer **ret,
+                        struct error *err) MUST_CHECK;
 void tokenizer_close(struct tokenizer *t); /* NULL is fine */
 
 /* Valid until tokenizer_close(). */
 const struct tokenizer_ids *tokenizer_ids(const struct tokenizer *t);
+
+/* Whether it knows how a text behind a special token begins. A sentencepiece
+ * model does not: each of its texts has the prefix. */
+bool tokenizer_knows_behind(const struct tokenizer *t);
 
 /* The id of a special token, such as <|eot_id|>, by its name; -1: it has none.
  * The names are those of the file. Ranks alone have those of Llama 3.1. */

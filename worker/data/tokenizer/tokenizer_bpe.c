@@ -249,10 +249,7 @@ static int32_t bpe_special(const struct tokenizer *t, const char *name)
 }
 
 static const struct tokenizer_ops ops = {
-    bpe_close,
-    bpe_encode,
-    bpe_decode,
-    bpe_special,
+    bpe_close, bpe_encode, bpe_decode, bpe_special, true,
 };
 
 /* The first of the names that a special token has: neither kind of file says

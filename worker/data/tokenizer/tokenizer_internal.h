@@ -23,6 +23,7 @@ struct tokenizer_ops {
     int (*decode)(const struct tokenizer *t, const int32_t *ids, size_t n,
                   struct buf *ret, struct error *err);
     int32_t (*special)(const struct tokenizer *t, const char *name);
+    bool knows_behind; /* encode tells TEXT_BEHIND from TEXT_BEGINS */
 };
 
 /* Each kind begins with it. */

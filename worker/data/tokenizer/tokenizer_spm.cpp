@@ -91,10 +91,7 @@ int32_t spm_special(const struct tokenizer *t, const char *name)
 }
 
 const struct tokenizer_ops spm_ops = {
-    spm_close,
-    spm_encode,
-    spm_decode,
-    spm_special,
+    spm_close, spm_encode, spm_decode, spm_special, false,
 };
 
 int load(spm *t, const struct buf *file, struct error *err)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/llm/batches/token_feed.h"
 #include "worker/llm/batches/token_rows.h"
 
@@ -77,12 +78,10 @@ static int open_parts(struct token_batches *s, struct error *err)
     const struct job_spec *spec = s->env.spec;
     struct token_feed *train = &s->feeds[BATCH_TRAIN];
     struct token_feed *eval = &s->feeds[BATCH_EVAL];
-    const char *path = spec->train.tokenizer.path;
     struct tokenizer *tokenizer = NULL;
-    if (path == NULL)
-        path = spec->train.checkpointer.dir;
     if ((needs_tokenizer(train) || needs_tokenizer(eval)) &&
-        tokenizer_open(path, &tokenizer, err) < 0)
+        chat_tokenizer_of_job(spec, spec->train.checkpointer.dir, &tokenizer,
+                              err) < 0)
         return error_wrap(err, "train.tokenizer.path");
     int rc = open_part(s, BATCH_TRAIN, tokenizer, err);
     if (rc == 0 && eval->text->path != NULL)
