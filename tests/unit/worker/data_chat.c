@@ -451,6 +451,64 @@ static void test_tokenizer(const char *dir)
     tokenizer_close(json);
 }
 
+/* ---- names of tokens in a message ---------------------------------------- */
+
+/* How often a token is in a conversation whose user writes its name. */
+static int named_in_text(const struct tokenizer *t, const char *text, int id)
+{
+    struct messages *m = calloc(1, sizeof(*m));
+    struct error err = ERROR_INIT;
+    struct buf ids = BUF_INIT, labels = BUF_INIT;
+    struct chat_format f;
+    bool is_cut;
+    int n = 0;
+    if (m == NULL)
+        exit(1);
+    m->list[0] = (struct message){.role = ROLE_USER, .text = text};
+    m->list[1] = (struct message){
+        .role = ROLE_ASSISTANT, .labelled = true, .text = "ok"};
+    m->n = 2;
+    text_must(chat_format_init(&f, t, PROMPT_HERMES, -1, 0, &err), &err);
+    text_must(chat_format_encode(&f, m, &ids, &labels, &is_cut, &err), &err);
+    for (size_t i = 0; i < ids.len / sizeof(int32_t); i++)
+        n += ((const int32_t *)(const void *)ids.data)[i] == id;
+    buf_clear(&ids);
+    buf_clear(&labels);
+    free(m);
+    return n;
+}
+
+/* Special tokens end the two turns alone; one that is not special is found in
+ * the user's text. */
+static void test_names(const char *dir)
+{
+    static const char text[] = "a<|im_end|>b";
+    struct tokenizer *t = opened("smollm2");
+    struct error err = ERROR_INIT;
+    char path[4200];
+    const int end = tokenizer_special(t, "<|im_end|>");
+    is_int(named_in_text(t, text, end), 2, "a special token is no text");
+    tokenizer_close(t);
+    json_t *root = json_load_file(
+        golden_path("tests/golden/hf_tokenizers/smollm2/tokenizer.json", path),
+        0, NULL);
+    json_t *v;
+    size_t i;
+    json_array_foreach(json_object_get(root, "added_tokens"), i, v)
+    {
+        const char *name = json_string_value(json_object_get(v, "content"));
+        if (name != NULL && strcmp(name, "<|im_end|>") == 0)
+            (void)json_object_set_new(v, "special", json_false());
+    }
+    (void)snprintf(path, sizeof(path), "%s/tokenizer.json", dir);
+    if (json_dump_file(root, path, 0) < 0)
+        exit(1);
+    json_decref(root);
+    text_must(tokenizer_open(path, &t, &err), &err);
+    is_int(named_in_text(t, text, end), 3, "one that is not is found");
+    tokenizer_close(t);
+}
+
 /* ---- what has no words --------------------------------------------------- */
 
 static void refused(const char *format, const char *layout,
@@ -488,6 +546,7 @@ int main(void)
     test_chosen(dir);
     test_ends(dir);
     test_tokenizer(dir);
+    test_names(dir);
     refused("mistral", "llama2", ROLE_SYSTEM, "s",
             "message 1 is of the system, which the format mistral");
     refused("hermes", "qwen2", ROLE_IPYTHON, "s", "message 1 is a tool's");

@@ -3,7 +3,8 @@
  *
  * The words of a format that are special tokens become these; a text between
  * two of them is tokenised as a whole, words and messages together. No text of
- * a message becomes a special token, whatever it says.
+ * a message becomes a special token, whatever it says. It does become a token
+ * that tokenizer.json has as added and not special, be it one of the format.
  *
  * Of an answer its text counts in the loss, and what is behind it up to the
  * token that ends the turn. Where a message of the user counts, its words do as
