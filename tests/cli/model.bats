@@ -117,6 +117,41 @@ END
     [ "$(json '$.ids[0]' <some)" = "$(json '$.ids[0]' <all)" ]
 }
 
+# The id of <|im_end|> is in the prompt, too: some of the answers have it.
+@test "generate: stops where the format of the row's job ends an answer" {
+    mkdir turns
+    cp "$stories/model.safetensors" turns
+    jq '.eos_token_id = 511' "$stories/config.json" >turns/config.json
+    cat >rows.jsonl <<END
+{"messages": [{"role": "user", "content": "One day, a boy named"},
+    {"role": "assistant", "content": "Tim"}]}
+END
+    tr -d '\n' <rows.jsonl >row.jsonl
+    cat >job.yaml <<END
+version: 1
+name: turns
+kind: llm
+method: lora
+train:
+  checkpointer: {checkpoint_dir: turns}
+  tokenizer: {prompt_template: hermes}
+  dataset: {template: chat, path: row.jsonl}
+END
+    answer() {
+        named_eot "$1"
+        sed -i 's/start_header_id/im_start/; s/eot_id/im_end/' \
+            turns/tokenizer.json
+        "$model" --json generate turns --row 1 --data job.yaml \
+            --precision fp32 --max-new-tokens 20
+    }
+    answer 509 >all
+    [ "$(json '$.end' <all)" = length ]
+    for id in $(jq '.ids[] | select(. > 255 and . < 508)' all | sort -u); do
+        answer "$id" | jq -r .end >>ends
+    done
+    grep -qx token ends
+}
+
 @test "generate: what is drawn depends on the seed" {
     for seed in 1 1 2; do
         "$model" generate "$stories" --prompt "One day" --temperature 0.9 \

@@ -66,7 +66,8 @@ struct llama_conf {
      * of its own. */
     struct adapter_ranks ranks;
     const char *tokenizer;   /* NULL: in dir */
-    enum spec_prompt prompt; /* of samples: what ends an answer */
+    enum spec_prompt prompt; /* its format, which says what ends an answer;
+                              * not PROMPT_AUTO */
 };
 
 /* The model that a job trains on such data. Rank, alpha and linears of an

@@ -58,17 +58,27 @@ static int read_file(const char *dir, const char *name, int32_t vocab,
     return rc;
 }
 
-int llama_ends_read(const char *dir, int32_t vocab, struct llama_ends *ret,
-                    struct error *err)
+/* A directory without the file, or NULL, names none. */
+static int read_generation(const char *dir, int32_t vocab,
+                           struct llama_ends *ret, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (dir == NULL ||
+        read_file(dir, "generation_config.json", vocab, ret, &why) == 0 ||
+        why.code == ERR_NOTFOUND)
+        return 0;
+    if (err != NULL)
+        *err = why;
+    return -1;
+}
+
+int llama_ends_read(const char *adapter, const char *dir, int32_t vocab,
+                    struct llama_ends *ret, struct error *err)
 {
     struct llama_ends ends = {.n = 0};
-    struct error why = ERROR_INIT;
-    if (read_file(dir, "generation_config.json", vocab, &ends, &why) < 0 &&
-        why.code != ERR_NOTFOUND) {
-        if (err != NULL)
-            *err = why;
+    if (read_generation(adapter, vocab, &ends, err) < 0 ||
+        (ends.n == 0 && read_generation(dir, vocab, &ends, err) < 0))
         return -1;
-    }
     if (ends.n == 0 && read_file(dir, "config.json", vocab, &ends, err) < 0)
         return -1;
     *ret = ends;

@@ -20,10 +20,11 @@ int llama_ends_parse(const char *text, size_t len, int32_t vocab,
 
 /* eos_token_id of generation_config.json, or without it, or without that file,
  * of config.json.
+ * in   adapter  directory whose generation_config.json comes first; NULL: none
  * err  ERR_INVAL a file that is no JSON, an id outside 0..vocab-1, too many;
  *      ERR_NOTFOUND no config.json; ERR_IO, ERR_NOMEM */
-int llama_ends_read(const char *dir, int32_t vocab, struct llama_ends *ret,
-                    struct error *err) MUST_CHECK;
+int llama_ends_read(const char *adapter, const char *dir, int32_t vocab,
+                    struct llama_ends *ret, struct error *err) MUST_CHECK;
 
 /* Adds an end, unless it is there, is -1, or there are as many as may be. */
 void llama_ends_add(struct llama_ends *e, int32_t id);

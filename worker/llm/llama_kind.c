@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "worker/data/chat/chat_template.h"
 #include "worker/llm/llama.h"
 #include "worker/llm/llama_check.h"
 #include "worker/llm/pair_reference.h"
@@ -127,7 +128,7 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         .files = &spec->train.checkpointer.files,
         .adapter = is_full ? NULL : spec->train.checkpointer.adapter,
         .tokenizer = spec->train.tokenizer.path,
-        .prompt = spec->train.tokenizer.prompt_template,
+        .prompt = chat_template_learned(spec),
     };
     if (shape != NULL)
         c.shape = *shape;

@@ -256,10 +256,12 @@ static int take_memory(struct merge *m, struct error *err)
 static int write_all(struct merge *m, struct error *err)
 {
     struct merge_dir dir = MERGE_DIR_INIT;
+    const struct hf_ends ends = {.prompt = PROMPT_AUTO,
+                                 .first = m->conf->adapter};
     int rc = merge_dir_create(&dir, m->conf->out, err);
-    rc = rc < 0
-             ? rc
-             : hf_write(buf_str(&dir.partial), m->conf->dir, 0, each, m, err);
+    rc = rc < 0 ? rc
+                : hf_write(buf_str(&dir.partial), m->conf->dir, &ends, 0, each,
+                           m, err);
     if (rc == 0 && (m->unties || m->shape.c.is_untied))
         rc = merge_dir_untie(buf_str(&dir.partial), err);
     rc = rc < 0 ? rc : merge_dir_finish(&dir, err);

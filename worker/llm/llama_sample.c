@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/chat_format.h"
 #include "worker/llm/llama_internal.h"
 #include "worker/llm/llama_linear.h"
@@ -163,8 +164,9 @@ static int open_text(struct llama *m, struct error *err)
         m->conf.tokenizer != NULL ? m->conf.tokenizer : m->conf.dir;
     if (m->tokenizer != NULL)
         return 0;
-    if (llama_ends_read(m->conf.dir, m->shape.c.vocab, &m->ends, err) < 0 ||
-        tokenizer_open(path, &m->tokenizer, err) < 0)
+    if (llama_ends_read(m->conf.adapter, m->conf.dir, m->shape.c.vocab,
+                        &m->ends, err) < 0 ||
+        chat_tokenizer_open(m->conf.prompt, path, &m->tokenizer, err) < 0)
         return -1;
     if (m->ends.n == 0)
         llama_ends_add(&m->ends, tokenizer_ids(m->tokenizer)->eos);

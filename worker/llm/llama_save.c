@@ -98,15 +98,23 @@ bool llama_is_adapter(const struct model *model)
     return !((const struct llama *)model)->shape.is_full;
 }
 
+static struct hf_ends ends_of(const struct llama *m)
+{
+    return (struct hf_ends){.prompt = m->conf.prompt,
+                            .tokenizer = m->conf.tokenizer};
+}
+
 /* What hf_write() and adapter_write() have beside their tensors. */
 int llama_save_config(struct model *model, const char *dir, struct error *err)
 {
     const struct llama *m = llama_of(model);
+    const struct hf_ends ends = ends_of(m);
     if (!m->shape.is_full) {
         const struct adapter_config c = config_of(m);
-        return adapter_write_config(dir, &c, m->conf.dir, err);
+        int rc = adapter_write_config(dir, &c, m->conf.dir, err);
+        return rc < 0 ? rc : hf_write_ends(dir, m->conf.dir, &ends, err);
     }
-    if (hf_write_config(dir, m->conf.dir, err) < 0)
+    if (hf_write_config(dir, m->conf.dir, &ends, err) < 0)
         return -1;
     return m->shape.c.is_untied ? merge_dir_untie(dir, err) : 0;
 }
@@ -135,13 +143,17 @@ int llama_save(struct model *model, const char *dir, const void *weights,
     struct source from = {
         .m = m, .weights = weights, .dt = s->is_full ? m->conf.dt : dt};
     const struct adapter_config c = config_of(m);
+    const struct hf_ends ends = ends_of(m);
     from.host = malloc((size_t)llama_largest(s) * dtype_bytes(from.dt));
     if (from.host == NULL)
         return error_set(err, ERR_NOMEM, "model: a tensor on the host");
-    int rc = s->is_full ? hf_write(dir, m->conf.dir, 0, each_weight, &from, err)
-                        : adapter_write(dir, &c, m->conf.dir, each_adapter,
-                                        &from, err);
+    int rc =
+        s->is_full
+            ? hf_write(dir, m->conf.dir, &ends, 0, each_weight, &from, err)
+            : adapter_write(dir, &c, m->conf.dir, each_adapter, &from, err);
     free(from.host);
+    if (rc == 0 && !s->is_full)
+        rc = hf_write_ends(dir, m->conf.dir, &ends, err);
     return rc < 0 || !s->is_full || !s->c.is_untied ? rc
                                                     : merge_dir_untie(dir, err);
 }

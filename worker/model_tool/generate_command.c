@@ -86,7 +86,7 @@ static int read_model(struct answer *a, const char *dir, struct error *err)
         (void)fprintf(stderr, "warning: %s\n", llama_untied_words);
     if (a->args->adapter != NULL && llama_conf_adapter(c, err) < 0)
         return -1;
-    return llama_ends_read(dir, c->shape.vocab, &a->ends, err);
+    return llama_ends_read(c->adapter, dir, c->shape.vocab, &a->ends, err);
 }
 
 static int open_model(struct answer *a, struct error *err)
@@ -134,8 +134,9 @@ static int generate(struct answer *a, struct error *err)
     const struct model_args *args = a->args;
     if (a->ends.n == 0)
         llama_ends_add(&a->ends, tokenizer_ids(a->prompt.tokenizer)->eos);
-    llama_ends_add(&a->ends, chat_format_answer_end(PROMPT_AUTO, a->conf.dir,
-                                                    a->prompt.tokenizer));
+    llama_ends_add(&a->ends,
+                   chat_format_answer_end(a->prompt.format, a->conf.dir,
+                                          a->prompt.tokenizer));
     a->text = token_text_of(a->prompt.tokenizer);
     const struct llama_choice c = {.temperature = args->temperature,
                                    .top_k = args->top_k,

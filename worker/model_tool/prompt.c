@@ -3,13 +3,18 @@
 
 #include <string.h>
 
+#include "worker/data/chat/chat_template.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/token_data.h"
 #include "worker/model_tool/args.h"
 
 int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
                    struct error *err)
 {
-    if (tokenizer_open(dir, &ret->tokenizer, err) < 0 ||
+    enum spec_prompt own = PROMPT_NONE; /* also where it is not known */
+    ret->format = PROMPT_AUTO;
+    (void)!chat_template_find(dir, &own, NULL);
+    if (chat_tokenizer_open(own, dir, &ret->tokenizer, err) < 0 ||
         tokenizer_encode(ret->tokenizer, text, strlen(text), TOKENIZER_BOS,
                          &ret->ids, err) < 0)
         return -1;
@@ -73,11 +78,13 @@ static int read_rows(const char *dir, struct job_spec *s, int64_t row,
                      int32_t eos, struct prompt *ret, struct error *err)
 {
     struct token_data d = {.n = 0};
-    const char *path =
-        s->train.tokenizer.path != NULL ? s->train.tokenizer.path : dir;
-    if (tokenizer_open(path, &ret->tokenizer, err) < 0)
+    if (chat_tokenizer_of_job(s, dir, &ret->tokenizer, err) < 0)
         return -1;
     s->train.dataset.train_on_input = false;
+    ret->format = chat_template_learned(s);
+    if (ret->format == PROMPT_NONE &&
+        s->train.tokenizer.prompt_template == PROMPT_AUTO)
+        ret->format = PROMPT_AUTO;
     struct token_conf conf;
     if (token_conf_of(s, &s->train.dataset, ret->tokenizer, eos, &conf, err) <
         0)

@@ -3,13 +3,15 @@
 #define MGPU_WORKER_MODEL_TOOL_PROMPT_H
 
 #include "jobs/base/buf.h"
+#include "jobs/spec/spec_text.h"
 #include "worker/data/tokenizer/tokenizer.h"
 
 struct prompt {
     struct tokenizer *tokenizer;
     struct buf ids; /* int32_t */
     int32_t n;
-    struct buf expected; /* text of a row's answer; else empty */
+    struct buf expected;     /* text of a row's answer; else empty */
+    enum spec_prompt format; /* of the row's job; PROMPT_AUTO: the model's */
 };
 
 /* in   dir  of the model, with its tokenizer

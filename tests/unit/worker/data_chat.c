@@ -352,6 +352,17 @@ static void test_chosen(const char *dir)
     ok(chat_template_choose(&s, TEMPLATE_CHAT, &is, &err) == 0 &&
            is == PROMPT_ZEPHYR,
        "a name is that format");
+    ok(chat_template_learned(&s) == PROMPT_ZEPHYR, "which is learned");
+    s.train.tokenizer.prompt_template = PROMPT_AUTO;
+    s.train.dataset.template = TEMPLATE_TOKENS;
+    ok(chat_template_learned(&s) == PROMPT_HERMES,
+       "with auto the model's, whatever the rows are");
+    s.train.tokenizer.path = none;
+    ok(chat_template_learned(&s) == PROMPT_NONE,
+       "or that of the tokenizer's directory");
+    s.train.tokenizer.path = NULL;
+    s.train.tokenizer.prompt_template = PROMPT_NONE;
+    ok(chat_template_learned(&s) == PROMPT_NONE, "null has none");
     (void)rmdir(none);
     free(text);
 }

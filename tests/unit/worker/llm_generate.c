@@ -159,7 +159,7 @@ static void ends(const struct model_dir *d, const char *generation,
     if (generation != NULL)
         model_dir_text(d, "generation_config.json", generation);
     model_dir_text(d, "config.json", config);
-    if (llama_ends_read(d->path, 100, &e, &err) < 0) {
+    if (llama_ends_read(NULL, d->path, 100, &e, &err) < 0) {
         ok(strstr(err.msg, want) != NULL && err.code == ERR_INVAL,
            "refused: %s", err.msg);
         return;
@@ -169,14 +169,34 @@ static void ends(const struct model_dir *d, const char *generation,
     ok(strcmp(is, want) == 0, "ends: '%s' of '%s'", is, want);
 }
 
+/* Those of an adapter, if its directory has the file, before the base's. */
+static void ends_of_adapter(const struct model_dir *d)
+{
+    struct model_dir adapter = {""};
+    struct error err = ERROR_INIT;
+    struct llama_ends e = {.n = 0};
+    model_dir_init(&adapter);
+    model_dir_text(d, "generation_config.json", "{\"eos_token_id\": 5}");
+    ok(llama_ends_read(adapter.path, d->path, 100, &e, &err) == 0 && e.n == 1 &&
+           e.id[0] == 5,
+       "an adapter without the file has the base's: %s", err.msg);
+    model_dir_text(&adapter, "generation_config.json",
+                   "{\"eos_token_id\": [7, 9]}");
+    ok(llama_ends_read(adapter.path, d->path, 100, &e, &err) == 0 && e.n == 2 &&
+           e.id[1] == 9,
+       "one with it has its own: %s", err.msg);
+    model_dir_clear(&adapter);
+}
+
 static void test_ends(void)
 {
-    struct model_dir d;
+    struct model_dir d = {""};
     model_dir_init(&d);
     ends(&d, "{\"eos_token_id\": [7, 9]}", "{\"eos_token_id\": 2}", "7 9 ");
     ends(&d, "{\"eos_token_id\": null}", "{\"eos_token_id\": [2, 3]}", "2 3 ");
     ends(&d, "{}", "{\"eos_token_id\": 4}", "4 ");
     ends(&d, NULL, "{\"eos_token_id\": 5}", "5 ");
+    ends_of_adapter(&d);
     ends(&d, NULL, "{}", "");
     ends(&d, "{\"eos_token_id\": 100}", "{}", "integers in 0..99");
     ends(&d, "{\"eos_token_id\": \"2\"}", "{}", "generation_config.json");

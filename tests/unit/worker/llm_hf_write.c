@@ -12,6 +12,8 @@
 #include "worker/llm/files/hf_dir.h"
 
 enum { TENSORS = 7 };
+/* As the base's chat template ends an answer. */
+static const struct hf_ends own = {.prompt = PROMPT_AUTO};
 static const char index_name[] = "model.safetensors.index.json";
 
 /* Tensors of 40, 24, 8, 0, 100, 30 and 30 bytes. */
@@ -129,13 +131,20 @@ static int64_t data_bytes(const struct model_dir *d, const char *name, size_t n)
     return bytes;
 }
 
+static void written_as(const struct model_dir *d, const struct model_dir *base,
+                       const struct hf_ends *ends, int64_t shard_bytes,
+                       struct model *m)
+{
+    struct error err = ERROR_INIT;
+    ok(hf_write(d->path, base->path, ends, shard_bytes, each, m, &err) == 0,
+       "write: %s", err.msg);
+    ok(holds(d, m), "and read");
+}
+
 static void written(const struct model_dir *d, const struct model_dir *base,
                     int64_t shard_bytes, struct model *m)
 {
-    struct error err = ERROR_INIT;
-    ok(hf_write(d->path, base->path, shard_bytes, each, m, &err) == 0,
-       "write: %s", err.msg);
-    ok(holds(d, m), "and read");
+    written_as(d, base, &own, shard_bytes, m);
 }
 
 static void test_layouts(const struct model_dir *d,
@@ -195,7 +204,7 @@ static void links(const struct model_dir *d, const char *base, const char *to,
     if (symlink(to, path) < 0 ||
         (geteuid() == 0 && lchown(path, link_owner, (gid_t)-1) < 0))
         abort();
-    int rc = hf_write(d->path, base, 0, each, &m, &err);
+    int rc = hf_write(d->path, base, &own, 0, each, &m, &err);
     if (allowed)
         ok(rc == 0 && model_dir_is(d, "config.json", "secret"), "%s: %s", what,
            err.msg);
@@ -275,31 +284,22 @@ static void test_copies(const struct model_dir *d, const struct model_dir *base)
     if (mkdir(path, 0700) < 0)
         abort();
     model_dir_empty(d);
-    is_int(hf_write(d->path, base->path, 0, each, (fill(&m, 1), &m), &err), -1,
-           "a directory for a file");
+    is_int(
+        hf_write(d->path, base->path, &own, 0, each, (fill(&m, 1), &m), &err),
+        -1, "a directory for a file");
     ok(strstr(err.msg, "config.json") != NULL, "%s", err.msg);
     is_int(model_dir_count(d), 0, "and nothing is left");
     model_dir_empty(base);
 }
 
-/* generation_config.json of a directory that is written from this one.
- * in   generation  NULL: the base has none
- *      want        its text without white space; "": there is none */
-static void written_ends(const struct model_dir *d,
-                         const struct model_dir *base, const char *generation,
-                         const char *want)
+/* Checks generation_config.json of a directory.
+ * in  want  its text without white space; "": there is none */
+static void has_ends(const struct model_dir *d, const char *want)
 {
     struct error err = ERROR_INIT;
-    struct model m;
     struct buf text = BUF_INIT;
     char path[512], is[256] = "";
     size_t n = 0;
-    model_dir_empty(d);
-    fill(&m, 1);
-    (void)unlink(model_dir_file(base, "generation_config.json", path));
-    if (generation != NULL)
-        model_dir_text(base, "generation_config.json", generation);
-    written(d, base, 0, &m);
     if (buf_read_file(&text, model_dir_file(d, "generation_config.json", path),
                       sizeof(is), &err) == 0)
         for (size_t i = 0; i < text.len && n + 1 < sizeof(is); i++)
@@ -307,6 +307,54 @@ static void written_ends(const struct model_dir *d,
                 is[n++] = text.data[i];
     ok(strcmp(is, want) == 0, "ends that are written: %s", is);
     buf_clear(&text);
+}
+
+/* Those of a directory that is written from this base.
+ * in   generation  NULL: the base has none */
+static void written_ends_as(const struct model_dir *d,
+                            const struct model_dir *base,
+                            const struct hf_ends *ends, const char *generation,
+                            const char *want)
+{
+    struct model m;
+    char path[512];
+    model_dir_empty(d);
+    fill(&m, 1);
+    (void)unlink(model_dir_file(base, "generation_config.json", path));
+    if (generation != NULL)
+        model_dir_text(base, "generation_config.json", generation);
+    written_as(d, base, ends, 0, &m);
+    has_ends(d, want);
+}
+
+static void written_ends(const struct model_dir *d,
+                         const struct model_dir *base, const char *generation,
+                         const char *want)
+{
+    written_ends_as(d, base, &own, generation, want);
+}
+
+/* What is beside an adapter: the ends, if the base's file lacks one of them. A
+ * merged model has them, too. */
+static void adapter_ends(const struct model_dir *d,
+                         const struct model_dir *base)
+{
+    const struct hf_ends named = {.prompt = PROMPT_HERMES};
+    struct model_dir adapter = {""};
+    const struct hf_ends merged = {.prompt = PROMPT_AUTO,
+                                   .first = adapter.path};
+    struct error err = ERROR_INIT;
+    model_dir_init(&adapter);
+    model_dir_text(base, "generation_config.json", "{\"eos_token_id\":[613]}");
+    ok(hf_write_ends(adapter.path, base->path, &named, &err) == 0 &&
+           model_dir_count(&adapter) == 0,
+       "an adapter of a base that has it has no file: %s", err.msg);
+    model_dir_text(base, "generation_config.json", "{\"eos_token_id\":8}");
+    ok(hf_write_ends(adapter.path, base->path, &named, &err) == 0, "else: %s",
+       err.msg);
+    has_ends(&adapter, "{\"eos_token_id\":[8,613]}");
+    written_ends_as(d, base, &merged, NULL, "{\"eos_token_id\":[8,613]}");
+    model_dir_clear(&adapter);
 }
 
 /* With a chat template that is known, the token that ends its answers joins
@@ -321,9 +369,13 @@ static void templated_ends(const struct model_dir *d,
                       65536, &err) < 0)
         abort();
     model_dir_text(base, "chat_template.jinja", buf_str(&text));
+    const struct hf_ends named = {.prompt = PROMPT_HERMES}, null = {0};
     written_ends(d, base, NULL, "{\"eos_token_id\":[7,613]}");
+    written_ends_as(d, base, &null, NULL, "");
     model_dir_text(base, "chat_template.jinja", "another");
     written_ends(d, base, NULL, "");
+    written_ends_as(d, base, &named, NULL, "{\"eos_token_id\":[7,613]}");
+    adapter_ends(d, base);
     (void)unlink(model_dir_file(base, "chat_template.jinja", path));
     buf_clear(&text);
 }
@@ -386,7 +438,7 @@ static void stays(const struct model_dir *d, const struct model_dir *base,
     struct model old;
     int files = model_dir_count(d);
     fill(&old, 9);
-    int rc = hf_write(d->path, base->path, shard_bytes, each, m, &err);
+    int rc = hf_write(d->path, base->path, &own, shard_bytes, each, m, &err);
     ok(rc < 0 && err.code == code && strstr(err.msg, words) != NULL,
        "it fails: %s", err.msg);
     is_int(model_dir_count(d), files, "no file more or less");
@@ -435,10 +487,10 @@ static void test_failures(const struct model_dir *d,
     }
     struct model_dir none = {"/tmp/mgpu-model-none"};
     fill(&m, 1);
-    is_int(hf_write(none.path, base->path, 0, each, &m, &err), -1,
+    is_int(hf_write(none.path, base->path, &own, 0, each, &m, &err), -1,
            "no directory");
     is_int(err.code, ERR_NOTFOUND, "is not found");
-    is_int(hf_write(d->path, base->path, 0, each_of_none, NULL, &err), -1,
+    is_int(hf_write(d->path, base->path, &own, 0, each_of_none, NULL, &err), -1,
            "no tensors");
     is_int(err.code, ERR_INVAL, "are refused");
 }

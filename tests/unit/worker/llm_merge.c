@@ -80,13 +80,14 @@ static void make_base_more(const struct places *p, const char *name, int type,
     char path[4096], of[64];
     struct error err = ERROR_INIT;
     struct copy c = more;
+    const struct hf_ends ends = {.prompt = PROMPT_AUTO};
     c.type = type;
     c.values = calloc(1 << 16, sizeof(double));
     (void)snprintf(of, sizeof(of), "tests/data/llama-%s", name);
     model_dir_empty(&p->base);
     if (c.values == NULL ||
         hf_open(golden_path(of, path), NULL, &c.from, &err) ||
-        hf_write(p->base.path, path, shard_bytes, each, &c, &err) < 0) {
+        hf_write(p->base.path, path, &ends, shard_bytes, each, &c, &err) < 0) {
         tap_diag("%s", err.msg);
         abort();
     }

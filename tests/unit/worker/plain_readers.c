@@ -45,7 +45,7 @@ static int read_ends(const char *dir, const char *path, struct error *err)
 {
     struct llama_ends e;
     (void)path;
-    return llama_ends_read(dir, 512, &e, err);
+    return llama_ends_read(NULL, dir, 512, &e, err);
 }
 
 static int read_weights(const char *dir, const char *path, struct error *err)
@@ -91,10 +91,11 @@ static int one_tensor(void *arg,
 /* What is copied into a merged model. */
 static int copy_base(const char *dir, const char *path, struct error *err)
 {
+    const struct hf_ends ends = {.prompt = PROMPT_AUTO};
     char out[512];
     (void)path;
-    return hf_write(model_dir_file(&home, "out", out), dir, 0, one_tensor, NULL,
-                    err);
+    return hf_write(model_dir_file(&home, "out", out), dir, &ends, 0,
+                    one_tensor, NULL, err);
 }
 
 static int read_tokenizer(const char *dir, const char *path, struct error *err)

@@ -198,3 +198,13 @@ int chat_template_choose(const struct job_spec *s, enum spec_template rows,
     *ret = named == PROMPT_AUTO ? PROMPT_NONE : named;
     return 0;
 }
+
+enum spec_prompt chat_template_learned(const struct job_spec *s)
+{
+    enum spec_prompt is = s->train.tokenizer.prompt_template;
+    const char *dir = chat_template_dir(s);
+    if (is == PROMPT_AUTO &&
+        (dir == NULL || chat_template_find(dir, &is, NULL) < 0))
+        return PROMPT_NONE;
+    return is;
+}

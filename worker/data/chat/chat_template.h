@@ -30,4 +30,9 @@ const char *chat_template_dir(const struct job_spec *s);
 int chat_template_choose(const struct job_spec *s, enum spec_template rows,
                          enum spec_prompt *ret, struct error *err) MUST_CHECK;
 
+/* The format in which the model of a job learns to end its answers: that of its
+ * key, or with auto that of the template in chat_template_dir(), whatever its
+ * rows are. PROMPT_NONE: the template is not known, or there is none. */
+enum spec_prompt chat_template_learned(const struct job_spec *s);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "worker/data/chat/chat_template.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/chat_format.h"
 #include "worker/llm/files/base_file.h"
 
@@ -12,16 +14,20 @@ enum { CONFIG_MAX_BYTES = 1 << 20 };
 
 /* A directory without a tokenizer that we read has none: its rows were tokens.
  * out  eot, eos  -1: none */
-static int tokens_of(const char *base, int32_t *eot, int32_t *eos,
-                     struct error *err)
+static int tokens_of(const struct hf_ends *e, const char *base, int32_t *eot,
+                     int32_t *eos, struct error *err)
 {
     struct tokenizer *t = NULL;
     struct error why = ERROR_INIT;
+    enum spec_prompt prompt = e->prompt;
     *eot = *eos = -1;
-    if (tokenizer_open(base, &t, &why) < 0)
+    if (prompt == PROMPT_AUTO && chat_template_find(base, &prompt, NULL) < 0)
+        prompt = PROMPT_NONE;
+    if (chat_tokenizer_open(prompt, e->tokenizer != NULL ? e->tokenizer : base,
+                            &t, &why) < 0)
         return why.code == ERR_NOMEM ? error_set(err, ERR_NOMEM, "a tokenizer")
                                      : 0;
-    *eot = chat_format_answer_end(PROMPT_AUTO, base, t);
+    *eot = chat_format_answer_end(prompt, base, t);
     *eos = tokenizer_ids(t)->eos;
     tokenizer_close(t);
     return 0;
@@ -93,10 +99,11 @@ static int put(const json_t *o, struct buf *text, struct error *err)
     return rc;
 }
 
-int hf_ends_join(const char *base, struct buf *text, struct error *err)
+int hf_ends_join(const struct hf_ends *e, const char *base, struct buf *text,
+                 struct error *err)
 {
     int32_t eot, eos;
-    if (tokens_of(base, &eot, &eos, err) < 0)
+    if (tokens_of(e, base, &eot, &eos, err) < 0)
         return -1;
     if (eot < 0)
         return 0;

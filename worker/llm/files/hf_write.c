@@ -18,7 +18,6 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/file_atomic.h"
 #include "worker/llm/files/base_file.h"
-#include "worker/llm/files/hf_ends.h"
 #include "worker/llm/files/hf_index.h"
 
 static const char single[] = "model.safetensors";
@@ -42,7 +41,8 @@ struct shard {
 
 /* State of a directory that is being written. */
 struct output {
-    const char *dir;
+    const char *dir, *base;
+    const struct hf_ends *ends;
     int64_t shard_bytes;
     struct buf shards, entries; /* struct shard, struct hf_index_entry */
     size_t n_shards, n;
@@ -229,30 +229,44 @@ static int make_original(struct output *o, struct error *err)
     return error_sys(err, errno, "create '%s'", buf_str(&o->original));
 }
 
-/* The base's file as it is, but for what ends an answer. A file that is not
- * there has no text. */
-static int read_copy(int i, const char *base, struct buf *text, bool *ret_has,
-                     struct error *err)
+/* dir  NULL: it has no files */
+static int read_if_there(const char *dir, const char *name, struct buf *text,
+                         bool *ret_has, struct error *err)
 {
     struct buf path = BUF_INIT;
-    int rc = buf_addf(&path, err, "%s/%s", base, copied[i]);
+    *ret_has = false;
+    if (dir == NULL)
+        return 0;
+    int rc = buf_addf(&path, err, "%s/%s", dir, name);
     *ret_has =
         rc == 0 && (access(buf_str(&path), F_OK) == 0 || errno != ENOENT);
     if (*ret_has)
-        rc = base_file_read(base, copied[i], COPIED_MAX_BYTES, text, err);
-    if (rc == 0 && strcmp(copied[i], generation_name) == 0)
-        rc = hf_ends_join(base, text, err);
-    *ret_has = *ret_has || text->len > 0;
+        rc = base_file_read(dir, name, COPIED_MAX_BYTES, text, err);
     buf_clear(&path);
     return rc;
 }
 
-static int stage_copy(struct output *o, int i, const char *base,
-                      struct error *err)
+/* The base's file as it is, but for what ends an answer. A file that is not
+ * there has no text. */
+static int read_copy(const struct output *o, int i, struct buf *text,
+                     bool *ret_has, struct error *err)
+{
+    const bool is_ends = strcmp(copied[i], generation_name) == 0;
+    int rc = read_if_there(is_ends ? o->ends->first : NULL, copied[i], text,
+                           ret_has, err);
+    if (rc == 0 && !*ret_has)
+        rc = read_if_there(o->base, copied[i], text, ret_has, err);
+    if (rc == 0 && is_ends)
+        rc = hf_ends_join(o->ends, o->base, text, err);
+    *ret_has = *ret_has || text->len > 0;
+    return rc;
+}
+
+static int stage_copy(struct output *o, int i, struct error *err)
 {
     struct buf text = BUF_INIT;
     bool has;
-    int rc = read_copy(i, base, &text, &has, err);
+    int rc = read_copy(o, i, &text, &has, err);
     if (rc == 0 && has) {
         if (strchr(copied[i], '/') != NULL)
             rc = make_original(o, err);
@@ -293,10 +307,10 @@ static int remove_old(const struct output *o, const char *name,
     return rc;
 }
 
-static int stage_copies(struct output *o, const char *base, struct error *err)
+static int stage_copies(struct output *o, struct error *err)
 {
     for (int i = 0; i < COPIED; i++)
-        if (stage_copy(o, i, base, err) < 0)
+        if (stage_copy(o, i, err) < 0)
             return -1;
     return 0;
 }
@@ -331,7 +345,7 @@ static int rename_all(struct output *o, struct error *err)
     return file_atomic_sync(o->dir, err);
 }
 
-static int write_all(struct output *o, const char *base,
+static int write_all(struct output *o,
                      int (*each)(void *arg,
                                  int (*take)(void *to,
                                              const struct hf_tensor *t,
@@ -351,14 +365,15 @@ static int write_all(struct output *o, const char *base,
                          o->n, o->at);
     if (end_shard(shard_at(o, o->n_shards - 1), err) < 0)
         return -1;
-    if (stage_copies(o, base, err) < 0)
+    if (stage_copies(o, err) < 0)
         return -1;
     if (has_index(o) && stage_index(o, err) < 0)
         return -1;
     return rename_all(o, err);
 }
 
-int hf_write(const char *dir, const char *base, int64_t shard_bytes,
+int hf_write(const char *dir, const char *base, const struct hf_ends *ends,
+             int64_t shard_bytes,
              int (*each)(void *arg,
                          int (*take)(void *to, const struct hf_tensor *t,
                                      struct error *err),
@@ -366,24 +381,48 @@ int hf_write(const char *dir, const char *base, int64_t shard_bytes,
              void *arg, struct error *err)
 {
     struct output o = {.dir = dir,
+                       .base = base,
+                       .ends = ends,
                        .shard_bytes =
                            shard_bytes > 0 ? shard_bytes : default_shard_bytes,
                        .index = FILE_ATOMIC_INIT};
     for (int i = 0; i < COPIED; i++)
         o.copies[i] = (struct file_atomic)FILE_ATOMIC_INIT;
-    int rc = write_all(&o, base, each, arg, err);
+    int rc = write_all(&o, each, arg, err);
     clear(&o);
     return rc < 0 ? error_wrap(err, "%s", dir) : 0;
 }
 
-int hf_write_config(const char *dir, const char *base, struct error *err)
+int hf_write_config(const char *dir, const char *base,
+                    const struct hf_ends *ends, struct error *err)
 {
-    struct output o = {.dir = dir, .index = FILE_ATOMIC_INIT};
+    struct output o = {
+        .dir = dir, .base = base, .ends = ends, .index = FILE_ATOMIC_INIT};
     for (int i = 0; i < COPIED; i++)
         o.copies[i] = (struct file_atomic)FILE_ATOMIC_INIT;
-    int rc = stage_copies(&o, base, err);
+    int rc = stage_copies(&o, err);
     rc = rc < 0 ? rc : rename_copies(&o, err);
     rc = rc < 0 ? rc : file_atomic_sync(dir, err);
     clear(&o);
+    return rc < 0 ? error_wrap(err, "%s", dir) : 0;
+}
+
+int hf_write_ends(const char *dir, const char *base, const struct hf_ends *ends,
+                  struct error *err)
+{
+    struct file_atomic f = FILE_ATOMIC_INIT;
+    struct buf was = BUF_INIT, text = BUF_INIT;
+    bool has;
+    int rc = read_if_there(base, generation_name, &was, &has, err);
+    rc = rc < 0 ? rc : buf_add(&text, buf_str(&was), was.len, err);
+    rc = rc < 0 ? rc : hf_ends_join(ends, base, &text, err);
+    if (rc == 0 && strcmp(buf_str(&text), buf_str(&was)) != 0) {
+        rc = stage_text(&f, dir, generation_name, &text, err);
+        rc = rc < 0 ? rc : file_atomic_rename(&f, err);
+        rc = rc < 0 ? rc : file_atomic_sync(dir, err);
+    }
+    file_atomic_clear(&f);
+    buf_clear(&was);
+    buf_clear(&text);
     return rc < 0 ? error_wrap(err, "%s", dir) : 0;
 }

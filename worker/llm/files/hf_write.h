@@ -11,6 +11,7 @@
 
 #include "jobs/base/error.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/llm/files/hf_ends.h"
 
 struct hf_tensor {
     const char *name;
@@ -28,11 +29,13 @@ struct hf_tensor {
  * A model.safetensors, or an index, of an earlier write in the other layout is
  * removed.
  * in   base         directory that config.json and tokenizer files come from
+ *      ends         what joins eos_token_id of generation_config.json
  *      shard_bytes  0: 5 GB
  *      each         calls take() for every tensor in order, twice as
  *                   adapter_write()
  * err  ERR_INVAL there are no tensors; ERR_IO the disk; each()'s */
-int hf_write(const char *dir, const char *base, int64_t shard_bytes,
+int hf_write(const char *dir, const char *base, const struct hf_ends *ends,
+             int64_t shard_bytes,
              int (*each)(void *arg,
                          int (*take)(void *to, const struct hf_tensor *t,
                                      struct error *err),
@@ -42,6 +45,11 @@ int hf_write(const char *dir, const char *base, int64_t shard_bytes,
  * model.safetensors a model of Hugging Face.
  * err  ERR_IO the disk */
 int hf_write_config(const char *dir, const char *base,
-                    struct error *err) MUST_CHECK;
+                    const struct hf_ends *ends, struct error *err) MUST_CHECK;
+/* Beside an adapter: generation_config.json, if answers end in a token that the
+ * base's file does not name.
+ * err  ERR_IO the disk */
+int hf_write_ends(const char *dir, const char *base, const struct hf_ends *ends,
+                  struct error *err) MUST_CHECK;
 
 #endif
