@@ -109,7 +109,7 @@ int tokenizer_open_chat(const char *path, struct tokenizer **ret,
     struct buf json = BUF_INIT;
     int rc = tokenizer_open(path, &t, err);
     rc = rc < 0 ? rc : buf_addf(&json, err, "%s/tokenizer.json", path);
-    if (rc == 0 && !tokenizer_knows_behind(t) &&
+    if (rc == 0 && t != NULL && !tokenizer_knows_behind(t) &&
         access(buf_str(&json), F_OK) == 0) {
         tokenizer_close(t);
         t = NULL;
