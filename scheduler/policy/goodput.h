@@ -67,6 +67,8 @@ struct policy_job_goodput {
     double one_s; /* what the whole job takes on one GPU, for the slowdown; 0 or
                      NAN: unknown */
     enum policy_goal goal;
+    int32_t goes_on;   /* 1: an attempt that reaches its time limit is followed
+                          by one that goes on with its work */
     int32_t has_types; /* 1: it takes GPUs of several types, and the curve is of
                           the one that has room now */
     double speed; /* of a job of one size: how many times as fast as one GPU it

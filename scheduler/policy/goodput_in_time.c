@@ -7,6 +7,9 @@
  * job's progress or from its class: a length that is guessed leaves out
  * nothing. If no size is large enough, all stay.
  *
+ * A job that goes on after its limit (retry.on) does not lose its work by it,
+ * and takes any size.
+ *
  * A live job keeps the GPUs that it needs to end in time, which it does before
  * its limit: others have them soon. It is not paused instead, for its next
  * attempt has the whole limit again, and would start at the same size. A job
@@ -57,8 +60,8 @@ static int32_t first_in_time(struct gp *g, const struct gp_job *j)
     double most_s = within_s(g, j->job);
     int32_t k = 0;
 
-    if (j->job->goodput.has_types || !(left_s > 0) || !isfinite(left_s) ||
-        !isfinite(most_s))
+    if (j->job->goodput.has_types || j->job->goodput.goes_on || !(left_s > 0) ||
+        !isfinite(left_s) || !isfinite(most_s))
         return 0;
     while (k < j->n && !is_in_time(j->job, &j->sizes[k], most_s))
         k++;

@@ -1,6 +1,8 @@
 /* engine_retry.c - the engine on the fake cluster: what is tried again, when,
  * and where.
  */
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
 #include "tests/contract/engine_ends.h"
 #include "tests/contract/engine_queue.h"
 
@@ -398,9 +400,74 @@ static void test_attempt_keeps(void)
     world_clear(&w);
 }
 
+/* What goodput sees of the only job: whether it goes on after its limit. -1: no
+ * view */
+static int goes_on(struct world *w)
+{
+    struct eng_view t;
+    int is = -1;
+
+    if (eng_view_build(w->engine, &t, NULL) == 0 && t.v.n_jobs == 1)
+        is = t.v.jobs[0].goodput.goes_on;
+    eng_view_clear(&t);
+    return is;
+}
+
+static void has_flag(const char *saves, const char *limit, const char *retry,
+                     int want, const char *what)
+{
+    static struct world w;
+    struct world_script s = one((struct world_attempt){.run_s = INFINITY});
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    char spec[400];
+
+    s.policy = &policy_goodput;
+    s.n_acts = 0;
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"saves\":%s,\"resources\":{\"gpus\":\"1..2\","
+                   "\"time_limit\":%s},\"retry\":{%s}}",
+                   saves, limit, retry);
+    struct engine_submit req = {
+        .uid = 1, .user = "anna", .key = "k0.0", .spec = spec};
+    world_init(&w, &s);
+    if (!world_start(&w) || engine_submit(w.engine, &req, &id, NULL, &err) < 0)
+        tap_diag("%s", err.msg);
+    world_settle(&w);
+    is_int(goes_on(&w), want, what);
+    world_clear(&w);
+}
+
+static void test_goes_on(void)
+{
+    const char *on = "\"max\":1,\"on\":[\"time_limit\"]";
+
+    has_flag("true", "\"60s\"", on, 1, "a job goes on after its limit");
+    has_flag("false", "\"60s\"", on, 0, "  not if it does not save its work");
+    has_flag("true", "null", on, 0, "  nor without a limit");
+    has_flag("true", "\"60s\"", "\"max\":0,\"on\":[\"time_limit\"]", 0,
+             "  nor with no attempt left");
+    has_flag("true", "\"60s\"", "\"max\":1,\"on\":[\"exit\"]", 0,
+             "  nor if its end is not tried again");
+    has_flag("true", "\"60s\"",
+             "\"max\":1,\"on\":[\"exit\"],"
+             "\"rules\":[\"reason:time limit of 60 s* retry\"]",
+             1, "a rule that fits its end says so, too");
+    has_flag("true", "\"61s\"",
+             "\"max\":1,\"on\":[\"exit\"],"
+             "\"rules\":[\"reason:time limit of 60 s* retry\"]",
+             0, "  not one that does not");
+    has_flag("true", "\"60s\"",
+             "\"max\":1,\"on\":[\"time_limit\"],"
+             "\"rules\":[\"reason:time limit* fail\"]",
+             0, "  and it may say the contrary");
+}
+
 int main(void)
 {
     test_retries();
+    test_goes_on();
     test_retry_on();
     test_log();
     test_fault();

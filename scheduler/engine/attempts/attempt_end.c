@@ -79,6 +79,16 @@ static double backoff(const struct job *job)
     return longest_s * (0.5 + 0.5 * chance(job));
 }
 
+static bool is_again(const struct job *job, enum spec_retry after,
+                     const struct rule_end *end, enum rule_action *ret_action)
+{
+    if (job->retries >= job->retry_max)
+        return false;
+    *ret_action = rules_say(job->rules, end);
+    return *ret_action == RULE_NONE ? (job->retry_on & after) != 0
+                                    : *ret_action != RULE_FAIL;
+}
+
 /* Requeues the job if it is to be retried after such an end and has retries
  * left; otherwise returns the given end. */
 static struct verdict or_again(const struct job *job, enum spec_retry after,
@@ -91,11 +101,9 @@ static struct verdict or_again(const struct job *job, enum spec_retry after,
         .signal = after == RETRY_SIGNAL ? v.d.signal : 0,
         .reason = v.d.why,
     };
-    enum rule_action action = rules_say(job->rules, &end);
-    bool again = action == RULE_NONE ? (job->retry_on & after) != 0
-                                     : action != RULE_FAIL;
+    enum rule_action action;
 
-    if (job->retries >= job->retry_max || !again)
+    if (!is_again(job, after, &end, &action))
         return v;
     v.excludes = action == RULE_EXCLUDE;
     v.d.wait_ms = (int32_t)(1000 * wait_s);
@@ -179,6 +187,26 @@ static struct verdict exited(const struct engine *e,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
+/* of its own limit */
+static void say_limit(double limit_s, char *ret, size_t cap)
+{
+    (void)snprintf(ret, cap, "time limit of %.0f s reached", limit_s);
+}
+
+bool eng_goes_on_after(const struct job *job, double limit_s)
+{
+    char why[JOB_REASON_CAP];
+    const struct rule_end end = {.exit_code = -1, .reason = why};
+    enum rule_action action;
+
+    if (!job->saves || job->retries >= job->retry_max)
+        return false;
+    if (!job->rules)
+        return (job->retry_on & RETRY_TIME_LIMIT) != 0;
+    say_limit(limit_s, why, sizeof(why));
+    return is_again(job, RETRY_TIME_LIMIT, &end, &action);
+}
+
 static struct verdict expired(const struct engine *e,
                               const struct job_record *rec,
                               const struct ending *end)
@@ -196,8 +224,7 @@ static struct verdict expired(const struct engine *e,
                        "%.0f s",
                        job->attempt_limit_s);
     else if (isfinite(job->attempt_limit_s))
-        (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
-                       job->attempt_limit_s);
+        say_limit(job->attempt_limit_s, why, sizeof(why));
     return or_again(job, RETRY_TIME_LIMIT,
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "jobs/spec/gpu_sizes.h"
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/job_curves.h"
 #include "scheduler/engine/teach.h"
@@ -198,6 +199,8 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
         io->state == JOB_QUEUED ? rec->paused_s + interval_s(e) : 0;
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
+    g->goes_on =
+        isfinite(io->limit_s) && eng_goes_on_after(&rec->job, io->limit_s);
     g->has_types = eng_curves_prefer_type(e, rec);
     m = eng_model_of(e, rec);
     if (!m &&

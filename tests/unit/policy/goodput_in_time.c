@@ -71,6 +71,25 @@ static void test_unknown(void)
     is_text(&t, "+1:2", "no node that it may have is so large");
 }
 
+/* An attempt that reaches its limit is followed by one that goes on. */
+static void test_goes_on(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    beside(&t, &c, 1, 1029);
+    is_text(&t, "2-", "one GPU is too few");
+    t.jobs[1].goodput.goes_on = 1;
+    is_text(&t, "+2:1", "  not for a job that goes on after its limit");
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1000, 0, 4, 600)->limit_s = 600 + 390;
+    elastic(&t, &c, 0, 900)->gpus_max = 1;
+    is_text(&t, "2-", "a live job keeps four to be in time");
+    t.jobs[0].goodput.goes_on = 1;
+    is_text(&t, "2- 1=3", "  and makes room if it goes on");
+}
+
 static void test_running(void)
 {
     static struct view t;
@@ -235,6 +254,7 @@ int main(void)
 {
     test_waiting();
     test_unknown();
+    test_goes_on();
     test_running();
     test_random();
     test_table();
