@@ -5,7 +5,10 @@
  * which it would is not chosen if the job would end in time on a larger one,
  * which the nodes have room for. What is left to do has to be known from the
  * job's progress or from its class: a length that is guessed leaves out
- * nothing. If no size is large enough, all stay.
+ * nothing. If no size is large enough, all stay. So they do if the first that
+ * is would waste GPUs, which its user or the administrator does not want, and
+ * if no room for it can be expected: the GPUs of a live job of one size that
+ * has no limit, and nobody knows how long it is, count for none.
  *
  * A job that goes on after its limit (retry.on) does not lose its work by it,
  * and takes any size.
@@ -22,6 +25,7 @@
  */
 #include "scheduler/policy/goodput_in_time.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_now(const struct policy_job *job, const struct gp_size *s)
@@ -46,11 +50,68 @@ static bool is_in_time(const struct policy_job *job, const struct gp_size *s,
     return !(units / s->rate->per_s + start_s > most_s);
 }
 
+/* Nothing tells when it gives up its GPUs. */
+static bool is_endless(const struct gp *g, const struct policy_job *job)
+{
+    const struct policy_job_goodput *own = &job->goodput;
+    bool is_known = isfinite(job->left_s) ||
+                    (isfinite(own->left_one_s) && own->left_one_s > 0);
+    bool makes_room = own->curve && job->may_resize &&
+                      own->goal != POLICY_GOAL_FIT &&
+                      g->conf.max_resizes_per_hour > 0;
+
+    return job_state_is_live(job->state) && !job->is_leaving && job->at &&
+           job->nodes > 0 && !isfinite(job->limit_s) && !is_known &&
+           !makes_room;
+}
+
+/* The nodes without all jobs but the endless ones. NULL: out of memory */
+static struct policy_node *lasting_nodes(const struct gp *g)
+{
+    const struct policy_view *v = g->p->view;
+    struct policy_node *nodes = malloc((v->n_nodes + 1) * sizeof(*nodes));
+
+    for (size_t i = 0; nodes && i < v->n_nodes; i++) {
+        nodes[i] = v->nodes[i];
+        nodes[i].gpus_free = nodes[i].gpus_total;
+        nodes[i].shared_free = nodes[i].shared_total;
+    }
+    for (size_t i = 0; nodes && i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (is_endless(g, job))
+            place_add(nodes, job->at,
+                      place_of(job, job->nodes, job->gpus / job->nodes), -1);
+    }
+    return nodes;
+}
+
+/* Once for a plan, and only if a job asks. */
+static void see_lasting(struct gp *g)
+{
+    struct policy_node *nodes = lasting_nodes(g);
+
+    g->has_lasting = true;
+    g->lacks_memory = !nodes || picture_init(&g->lasting, nodes,
+                                             g->p->view->n_nodes, NULL) < 0;
+    free(nodes);
+}
+
+/* Whether the nodes have room once all jobs have ended that do. */
 static bool has_room(struct gp *g, const struct gp_job *j, int32_t size)
 {
     struct policy_job as = gp_as(j, size);
+    struct place place = place_of(&as, as.nodes_min, j->sizes[size].per_node);
 
-    return plan_ever(g->p, &as, false);
+    if (!g->has_lasting)
+        see_lasting(g);
+    if (g->lacks_memory || !plan_ever(g->p, &as, false))
+        return false;
+    if (as.n_sets > 0)
+        return place_find(g->lasting.nodes, g->lasting.n, &as, &place);
+    if (!picture_take(&g->lasting, place, g->at))
+        return false;
+    picture_add(&g->lasting, g->at, place, 1);
+    return true;
 }
 
 /* The smallest size in time; 0: the first one, or none. */
@@ -65,7 +126,9 @@ static int32_t first_in_time(struct gp *g, const struct gp_job *j)
         return 0;
     while (k < j->n && !is_in_time(j->job, &j->sizes[k], most_s))
         k++;
-    return k < j->n && (k == 0 || has_room(g, j, k)) ? k : 0;
+    return k > 0 && k < j->n && j->sizes[k].is_efficient && has_room(g, j, k)
+               ? k
+               : 0;
 }
 
 /* The job chooses among the sizes from `first` on, and its present one. */

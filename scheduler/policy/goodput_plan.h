@@ -102,8 +102,12 @@ struct gp {
     size_t *movers; /* owned; [n_movers], of goodput_place.c */
     size_t n_movers;
     double *gains; /* owned; [n], likewise */
-    size_t *line;  /* owned; [n], scratch */
-    size_t *turns; /* owned; [gp_n_turns()], likewise */
+    /* Owned; of goodput_in_time.c. What is free once all jobs have ended that
+     * do. */
+    struct node_picture lasting;
+    bool has_lasting, lacks_memory; /* it was made, or could not be */
+    size_t *line;                   /* owned; [n], scratch */
+    size_t *turns;                  /* owned; [gp_n_turns()], likewise */
 };
 
 /* By size, twice, and two between. */

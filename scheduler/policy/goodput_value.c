@@ -370,6 +370,8 @@ int gp_value_collect(struct gp *g, struct plan *p, struct error *err)
         else if (gp_leaves(job)) /* it may come back with a new size */
             g->gpus += job->gpus - job->to_gpus;
     }
+    if (g->lacks_memory)
+        return error_set(err, ERR_NOMEM, "out of memory");
     g->gpus = g->gpus > 0 ? g->gpus : 0;
     g->turns = malloc((size_t)gp_n_turns(g) * sizeof(*g->turns));
     if (!g->turns)
@@ -390,6 +392,7 @@ void gp_value_clear(struct gp *g)
     picture_clear(&g->now);
     picture_clear(&g->soon);
     picture_clear(&g->free);
+    picture_clear(&g->lasting);
     free(g->at);
     free(g->closed);
     free(g->kept_at);

@@ -71,6 +71,31 @@ static void test_unknown(void)
     is_text(&t, "+1:2", "no node that it may have is so large");
 }
 
+/* poor[]: 1000 s of one GPU take 769 s on two, and the efficiency is 0.65. */
+static void test_inefficient(void)
+{
+    static struct view t;
+    static struct curves c;
+    struct policy_job *job;
+
+    setup(&t, &c, 1);
+    running(&t, &c, 0, 1000, 0, 3, 600)->may_resize = 0;
+    job = elastic(&t, &c, 1, 1000);
+    job->limit_s = 800;
+    is_text(&t, "2-", "one GPU is too few, and it waits for two");
+    job->goodput.min_efficiency = 0.7;
+    is_text(&t, "+2:1", "  not if its user calls two a waste");
+    job->goodput.min_efficiency = 0;
+    t.v.goodput.efficiency_floor = 0.7;
+    is_text(&t, "+2:1", "  nor if the administrator does");
+
+    setup(&t, &c, 1);
+    running(&t, &c, 1, 1000, 0, 1, 600)->limit_s = 600 + 800;
+    t.jobs[0].goodput.min_efficiency = 0.7;
+    elastic(&t, &c, 0, 90000)->gpus_min = 3;
+    is_text(&t, "+2:3", "a live job keeps one for the same reason");
+}
+
 /* An attempt that reaches its limit is followed by one that goes on. */
 static void test_goes_on(void)
 {
@@ -88,6 +113,51 @@ static void test_goes_on(void)
     is_text(&t, "2-", "a live job keeps four to be in time");
     t.jobs[0].goodput.goes_on = 1;
     is_text(&t, "2- 1=3", "  and makes room if it goes on");
+}
+
+/* A job holds GPUs, and nothing tells when it ends. */
+static struct policy_job *endless(struct view *t, int32_t gpus)
+{
+    return view_run(t, 0, gpus, 600, INFINITY);
+}
+
+static void test_never_free(void)
+{
+    static struct view t;
+    static struct curves c;
+    struct policy_job *other;
+
+    setup(&t, &c, 1);
+    other = endless(&t, 2);
+    elastic(&t, &c, 0, 1000)->limit_s = 401;
+    is_text(&t, "+2:2", "three are enough, and never free");
+    t.jobs[1].limit_s = 557;
+    is_text(&t, "+2:2", "two are enough");
+    t.jobs[1].limit_s = 401;
+    other->limit_s = 5000;
+    is_text(&t, "2-", "it waits for a job that has a limit");
+    other->limit_s = INFINITY;
+    other->left_s = 5000;
+    is_text(&t, "2-", "  or one whose end is known");
+    other->left_s = NAN;
+    other->goodput.left_one_s = 5000;
+    is_text(&t, "2-", "  or what it has left to do");
+    other->goodput.left_one_s = NAN;
+    other->is_leaving = 1;
+    other->leaves_s = t.v.now_s + 10;
+    is_text(&t, "2-", "  or that leaves");
+    other->is_leaving = 0;
+    other->goodput.curve = &c.curve[0];
+    other->gpus_min = 1;
+    other->may_resize = 1;
+    other->cost_s = 20;
+    other->goodput.left_one_s = NAN;
+    is_text(&t, "2- 1=1", "  or that can make room");
+
+    setup(&t, &c, 2);
+    endless(&t, 2);
+    elastic(&t, &c, 0, 1000)->limit_s = 401;
+    is_text(&t, "+2:4", "another node has room");
 }
 
 static void test_running(void)
@@ -178,7 +248,8 @@ static bool is_kept(const struct view *t, const struct policy_decision *w)
         return true;
     for (int32_t g = gpus + 1; g <= 4; g++)
         if (is_in_time(t, job, g))
-            return false;
+            return job->goodput.curve->rates[g - 1].per_s <
+                   t->v.goodput.efficiency_floor * g;
     return true;
 }
 
@@ -201,7 +272,7 @@ static void test_random(void)
             n_bad += !is_kept(&t, &t.decisions[i]);
     }
     is_int(n_failed, 0, "1000 random views are planned");
-    is_int(n_bad, 0, "  no size is too small beside a larger one that is not");
+    is_int(n_bad, 0, "  no size is too small beside a larger one that is good");
 }
 
 /* ---- the table ------------------------------------------------------------
@@ -254,7 +325,9 @@ int main(void)
 {
     test_waiting();
     test_unknown();
+    test_inefficient();
     test_goes_on();
+    test_never_free();
     test_running();
     test_random();
     test_table();
