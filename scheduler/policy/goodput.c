@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 #include "scheduler/policy/preempt.h"
 
 /* The good parameters form a plateau: these are not tuned to the last per

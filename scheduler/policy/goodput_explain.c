@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 
 static struct policy_rate rate_of(const struct gp_size *size)
 {

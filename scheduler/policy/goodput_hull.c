@@ -10,7 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "scheduler/policy/goodput_in_time.h"
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 
 struct step {
     double gain; /* per GPU */
@@ -168,7 +170,46 @@ static int32_t next_repair(const struct gp *g, const struct gp_job *j,
 
 static int32_t least_of(const struct gp_job *j)
 {
-    return j->is_held || (j->now < 0 && j->sizes[0].gpus == 0) ? 0 : -1;
+    return gp_keeps(j) || (j->now < 0 && j->sizes[0].gpus == 0) ? 0 : -1;
+}
+
+static bool is_open(const struct gp_job *j)
+{
+    return !j->is_forced && !j->is_barred;
+}
+
+/* It has a range, and waits for more than there is. */
+static bool is_late(const struct gp *g, const struct gp_job *j, int32_t left)
+{
+    const struct policy_job_goodput *own = &j->job->goodput;
+    double one_s = own->one_s > 0 ? own->one_s : j->left_one_s;
+
+    return j->now < 0 && !j->is_single && is_open(j) &&
+           j->sizes[0].gpus > left &&
+           gp_rigid_is_late(g, j->job, one_s,
+                            j->sizes[0].rate->per_s / own->curve->one_per_s,
+                            j->sizes[0].gpus);
+}
+
+/* Jobs that are short of time could come without end, and keep one with a large
+ * minimum waiting. The one that is worth most competes with those that began
+ * after it was submitted. */
+static int32_t give_late(struct gp *g, int32_t left)
+{
+    struct gp_job *best = NULL;
+    double gain, best_gain = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (is_late(g, j, left) && next_on_hull(j, -1, &gain) >= 0 &&
+            gain > best_gain) {
+            best = j;
+            best_gain = gain;
+        }
+    }
+    return best
+               ? gp_in_time_give(g, best, best->sizes[0].gpus - left, best_gain)
+               : 0;
 }
 
 /* What jobs keep in any case and what was promised, and jobs that need no GPU.
@@ -176,11 +217,13 @@ static int32_t least_of(const struct gp_job *j)
 static int32_t give_least(struct gp *g)
 {
     int32_t left = g->gpus;
+    bool any_needed = false;
 
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
+        any_needed = any_needed || j->is_needed;
         j->chosen = least_of(j);
-        left -= j->is_held ? j->sizes[0].gpus : 0;
+        left -= gp_keeps(j) ? j->sizes[0].gpus : 0;
     }
     for (size_t i = 0; i < g->n; i++) {
         struct gp_job *j = &g->jobs[i];
@@ -189,17 +232,12 @@ static int32_t give_least(struct gp *g)
         j->chosen = 0;
         left -= j->sizes[0].gpus;
     }
-    if (g->head && gp_rigid_head_fits(g, left)) {
+    if (g->head && gp_rigid_head_fits(g, &left)) {
         g->head->is_forced = true;
         g->head->chosen = 0;
         left -= g->head->sizes[0].gpus;
     }
-    return left;
-}
-
-static bool is_open(const struct gp_job *j)
-{
-    return !j->is_forced && !j->is_barred;
+    return any_needed ? left + give_late(g, left) : left;
 }
 
 /* Its steps depend on what other jobs take: the shortcut below leaves it to the
@@ -366,7 +404,7 @@ static int32_t repair(struct gp *g, struct heap *h, bool is_idle, int32_t left)
  */
 static int32_t kept_by(const struct gp_job *j)
 {
-    return j->now >= 0 && !j->is_held && is_open(j) ? j->sizes[0].gpus : 0;
+    return j->now >= 0 && !gp_keeps(j) && is_open(j) ? j->sizes[0].gpus : 0;
 }
 
 /* Jobs of equal priority are neighbours in the view, but for those that go

@@ -15,9 +15,13 @@
  *
  * A live job keeps the GPUs that it needs to end in time, which it does before
  * its limit: others have them soon. It is not paused instead, for its next
- * attempt has the whole limit again, and would start at the same size. A job
- * whose present size is too small competes for one that is not as a whole, and
- * keeps its present one only if its GPUs would idle otherwise.
+ * attempt has the whole limit again, and would start at the same size. But such
+ * jobs could come without end. So one that began after the head of the queue
+ * was submitted makes room for it (goodput_rigid.c), and likewise for a late
+ * job with a large minimum, with which it then competes (goodput_hull.c).
+ *
+ * A job whose present size is too small competes for one that is not as a
+ * whole, and keeps its present one only if its GPUs would idle otherwise.
  *
  * The sizes of a job that takes GPUs of any type are those of the type that has
  * room at the moment. So nothing is left out for such a job: it would be paused
@@ -151,7 +155,7 @@ static void cut(struct gp *g, struct gp_job *j, int32_t first)
      * A job that must not grow would be paused by that. */
     own[0].is_efficient = !is_late || j->is_bound;
     own[0].is_idle_use = true;
-    j->is_held = j->is_held || (j->now >= 0 && !is_late);
+    j->is_needed = j->now >= 0 && !is_late;
 }
 
 void gp_in_time(struct gp *g, struct gp_job *j)
@@ -160,4 +164,42 @@ void gp_in_time(struct gp *g, struct gp_job *j)
 
     if (first > 0)
         cut(g, j, first);
+}
+
+/* ---- who gives them up after all ------------------------------------------
+ */
+static double gain_of(const struct gp_job *j)
+{
+    return j->weight * (j->sizes[0].value - j->sizes[-1].value) /
+           j->sizes[0].gpus;
+}
+
+/* It keeps GPUs that the other job waits for since before it began. */
+static bool owes(const struct gp *g, const struct gp_job *j,
+                 const struct gp_job *to, double gain)
+{
+    bool is_before = g->conf.priority == POLICY_PRIORITY_STRICT &&
+                     j->job->priority > to->job->priority;
+
+    return j->is_needed && !j->is_held &&
+           !(j->job->start_s < to->job->submit_s) &&
+           (!isfinite(gain) || (!is_before && gain_of(j) < gain));
+}
+
+int32_t gp_in_time_give(struct gp *g, const struct gp_job *to, int32_t lacks,
+                        double gain)
+{
+    int32_t could = 0, n = 0;
+
+    for (size_t i = 0; lacks > 0 && i < g->n; i++)
+        could += owes(g, &g->jobs[i], to, gain) ? g->jobs[i].sizes[0].gpus : 0;
+    for (size_t i = g->n; could >= lacks && n < lacks && i-- > 0;) {
+        struct gp_job *j = &g->jobs[i];
+        if (!owes(g, j, to, gain))
+            continue;
+        j->is_needed = false;
+        j->chosen = -1;
+        n += j->sizes[0].gpus;
+    }
+    return n;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 
 static bool is_live(const struct gp_job *j)
 {

@@ -64,6 +64,8 @@ struct gp_job {
     bool is_bound;  /* likewise, or on a shared cluster: what it becomes larger
                        by is free now, or it keeps its size */
     bool is_held;   /* it gives up no GPUs: its present size is its smallest */
+    bool is_needed; /* it gives up none of those of its smallest size, by which
+                       it ends in time, unless the head gets them */
     bool has_grown; /* it has the GPUs for its larger size */
     bool yields;    /* it makes room for the head */
     bool is_barred; /* backfill lets it wait */
@@ -153,19 +155,6 @@ static inline double gp_waited_s(const struct gp *g,
     return g->p->view->now_s - fmax(job->submit_s, job->eligible_s);
 }
 
-/* ---- goodput_rigid.c ----------------------------------------------------- */
-/* A queued job of one size: whether it competes with those that have a range,
- * and what its size is worth then. */
-void gp_rigid_compete(const struct gp *g, struct gp_job *io);
-/* Decides which jobs of one size start, and which is the head.
- * err  ERR_NOMEM */
-int gp_rigid(struct gp *g, struct error *err) MUST_CHECK;
-/* Whether the head gets its GPUs. in left for it and all live jobs */
-bool gp_rigid_head_fits(const struct gp *g, int32_t left);
-/* The head has its GPUs, but not on as few nodes as it needs: pauses jobs on
- * the nodes that are nearest to it. False: no nodes will do. */
-bool gp_rigid_make_room(struct gp *g);
-
 /* ---- goodput_hull.c ------------------------------------------------------ */
 /* Sets `chosen` of each job so that the GPUs of all are at most g->gpus.
  * err  ERR_NOMEM */
@@ -178,6 +167,13 @@ void gp_hull(const struct gp_job *job, int32_t from, bool *on);
 /* Goes to smaller sizes where nodes x GPUs do not fit, takes back resizes that
  * nobody needs, and says which queued jobs start now. */
 void gp_place(struct gp *g);
+
+/* It gives up none of the GPUs of its smallest size, whatever others are worth.
+ */
+static inline bool gp_keeps(const struct gp_job *j)
+{
+    return j->is_held || j->is_needed;
+}
 
 /* A live job whose GPUs are about to be free. */
 static inline bool gp_leaves(const struct policy_job *job)

@@ -13,30 +13,41 @@
  * first that it does not start is the head: it gets its GPUs as soon as jobs
  * with a range can give them up. A job that began before the head was submitted
  * keeps its smallest size; one that began later took GPUs that the head waits
- * for, and makes room altogether.
+ * for, and makes room altogether, also if it needs them to end within its time
+ * limit: else the head would wait for all that come and are short of time.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/policy/goodput_in_time.h"
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 
 /* It has waited for so many times as long as it takes on its size. Later, wide
  * jobs in a stream of narrow ones wait for more than twice as long as under
  * backfill; earlier, one size pays more. */
 static const double LATE = 2;
 
+bool gp_rigid_is_late(const struct gp *g, const struct policy_job *job,
+                      double one_s, double speed, int32_t gpus)
+{
+    double waited_s = gp_waited_s(g, job);
+
+    speed = isfinite(speed) && speed > 0 ? speed : gpus;
+    return waited_s * speed >= LATE * one_s &&
+           waited_s >= g->jobs_per_gpu * one_s;
+}
+
 void gp_rigid_compete(const struct gp *g, struct gp_job *io)
 {
     const struct policy_job *job = io->job;
     struct gp_size *size = &io->sizes[0];
-    double one_s = job->goodput.one_s, speed = job->goodput.speed;
+    double one_s = job->goodput.one_s;
 
     if (io->is_forced || job->goodput.curve || size->gpus == 0 ||
         !isfinite(one_s) || one_s <= 0 || job->priority > g->least_priority)
         return;
-    speed = isfinite(speed) && speed > 0 ? speed : size->gpus;
-    if (gp_waited_s(g, job) * speed >= LATE * one_s &&
-        gp_waited_s(g, job) >= g->jobs_per_gpu * one_s)
+    if (gp_rigid_is_late(g, job, one_s, job->goodput.speed, size->gpus))
         return;
     io->competes = true;
     size->value = size->hoped =
@@ -163,13 +174,17 @@ static bool is_older(const struct gp *g, const struct gp_job *j)
     return j->job->start_s < g->head->job->submit_s;
 }
 
-bool gp_rigid_head_fits(const struct gp *g, int32_t left)
+bool gp_rigid_head_fits(struct gp *g, int32_t *io_left)
 {
-    for (size_t i = 0; i < g->n; i++)
-        if (g->jobs[i].now >= 0 && !g->jobs[i].is_held &&
-            is_older(g, &g->jobs[i]))
-            left -= g->jobs[i].sizes[0].gpus;
-    return g->head->sizes[0].gpus <= left;
+    int32_t wants = g->head->sizes[0].gpus;
+
+    for (size_t i = 0; i < g->n; i++) {
+        const struct gp_job *j = &g->jobs[i];
+        if (j->now >= 0 && !gp_keeps(j) && is_older(g, j))
+            wants += j->sizes[0].gpus;
+    }
+    *io_left += gp_in_time_give(g, g->head, wants - *io_left, INFINITY);
+    return wants <= *io_left;
 }
 
 static bool is_at(const struct policy_job *job, size_t node)

@@ -9,6 +9,7 @@
 
 #include "scheduler/policy/goodput_in_time.h"
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 
 /* ---- who takes part -------------------------------------------------------
  */

@@ -13,7 +13,7 @@
 set -eu
 
 sim=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}/mgpu-sim
-all='ranges overload equal flood bursts limits cold noise collapse types thirds'
+all='ranges overload equal flood bursts limits tight cold noise collapse types thirds'
 seeds=${SEEDS:-3} hours=${HOURS:-24}
 draws=$(cat "$(dirname "$0")/draw.awk")
 tmp=$(mktemp -d)
@@ -217,6 +217,35 @@ case_limits() {
     play goodput
     echo "  reach their limit: under backfill $was, goodput $((24 - completed))"
     goal 'jobs that reach their limit' $((24 - completed)) 0
+}
+
+# hurry: the jobs of $tmp/stream, which would not end on two GPUs in time
+hurry() {
+    awk -F'"iterations":' '{
+        sub(/}$/, sprintf(",\"limit_s\":%d}",
+            int($2) * exp(-.9 * log(3)) * 1.05 + 40))
+        print }' "$tmp/stream"
+}
+
+case_tight() {
+    echo 'Three jobs of 16 GPUs in a stream of jobs that need 3 to be in time, load .85'
+    table small wide >"$tmp/table"
+    for seed in $(seq "$seeds"); do
+        stream "$seed" .85 300 900 1..4 small >"$tmp/stream"
+        for hour in 1 2 4; do
+            line $((hour * hours * 600)) "wide-$hour" wide 19200 16
+        done >"$tmp/wide"
+        cat "$tmp/stream" "$tmp/wide" >"$tmp/trace"
+        play goodput
+        note tight.without "$(of '^wide')"
+        hurry | cat - "$tmp/wide" >"$tmp/trace"
+        play goodput
+        note tight.goodput "$(of '^wide')"
+    done
+    show 'wide, without limits' tight.without
+    show 'wide, goodput' tight.goodput
+    goal 'longest wait / that without limits' \
+        "$(over tight.goodput tight.without 3)" 1.5
 }
 
 case_cold() {

@@ -200,6 +200,98 @@ static void test_running(void)
     is_text(&t, "", "it keeps a size that is too small beside others");
 }
 
+/* A job of one size waits, since so many seconds. */
+static struct policy_job *fixed(struct view *t, int32_t gpus, double since_s)
+{
+    struct policy_job *job = view_job(t, gpus, gpus, INFINITY);
+
+    job->submit_s = t->v.now_s - since_s;
+    return job;
+}
+
+/* Began so long ago, on GPUs that it needs to be in time. */
+static struct policy_job *needed(struct view *t, struct curves *c, int32_t node,
+                                 int32_t gpus, double ran_s)
+{
+    const double *s = &c->curve[0].rates[gpus - 1].per_s;
+    struct policy_job *job = running(t, c, 0, 1000, node, gpus, ran_s);
+
+    job->submit_s = t->v.now_s;
+    job->limit_s = ran_s + 1000 / *s + 10;
+    return job;
+}
+
+static void test_head(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    fixed(&t, 3, 500);
+    needed(&t, &c, 0, 4, 400);
+    is_text(&t, "1- 2=0", "one that began later makes room for the head");
+    t.jobs[0].submit_s = 550;
+    t.jobs[1].start_s = 549;
+    t.jobs[1].limit_s += 51;
+    is_text(&t, "1-", "  one that began before does not");
+    t.jobs[1].start_s = 551;
+    t.jobs[1].goodput.resizable_s = 1001;
+    is_text(&t, "1-", "  nor one that has just changed its size");
+
+    setup(&t, &c, 1);
+    fixed(&t, 2, 500);
+    needed(&t, &c, 0, 2, 400);
+    needed(&t, &c, 0, 2, 400);
+    is_text(&t, "1- 3=0", "no more jobs than need be, the last first");
+    t.jobs[2].start_s = 400;
+    t.jobs[2].limit_s += 200;
+    is_text(&t, "1- 2=0", "  of those that began later");
+    fixed(&t, 1, 400)->submit_s = t.v.now_s;
+    t.jobs[0].gpus_min = t.jobs[0].gpus_max = 4;
+    is_text(&t, "1- 4-", "  and none, if that is not enough");
+
+    setup(&t, &c, 2);
+    fixed(&t, 3, 500);
+    needed(&t, &c, 0, 2, 400);
+    needed(&t, &c, 1, 2, 400);
+    is_text(&t, "1- 2=0", "it makes room on a node, too");
+    t.jobs[1].start_s = t.jobs[2].start_s = 400;
+    t.jobs[1].limit_s += 200;
+    t.jobs[2].limit_s += 200;
+    is_text(&t, "1-", "  not if both began before");
+}
+
+static void test_wide(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 1);
+    elastic(&t, &c, 0, 300)->gpus_min = 3;
+    needed(&t, &c, 0, 4, 400);
+    is_text(&t, "1- 2=0", "a late job of three at least gets them");
+    t.jobs[0].submit_s = t.jobs[0].eligible_s = 550;
+    t.jobs[1].start_s = 549;
+    t.jobs[1].limit_s += 51;
+    is_text(&t, "1-", "  not of a job that began before");
+    t.jobs[1].start_s = 551;
+    is_text(&t, "1- 2=0", "  of one that began later");
+    t.jobs[0].goodput.one_s = 1000;
+    is_text(&t, "1-", "  not before it is late");
+    t.jobs[0].goodput.one_s = 300;
+    t.jobs[0].goodput.left_one_s = 2000;
+    is_text(&t, "1-", "  nor if it is worth less");
+    t.jobs[0].goodput.left_one_s = 300;
+
+    setup(&t, &c, 1);
+    needed(&t, &c, 0, 4, 400)->submit_s = 500;
+    elastic(&t, &c, 0, 100)->gpus_max = 1;
+    t.jobs[1].submit_s = t.jobs[1].eligible_s = t.v.now_s;
+    elastic(&t, &c, 0, 300)->gpus_min = 3;
+    t.jobs[2].priority = -1;
+    is_text(&t, "2- 3-", "  nor of one of higher priority");
+}
+
 /* ---- random views ---------------------------------------------------------
  */
 static int32_t draw(struct rng *r, int32_t from, int32_t to)
@@ -329,6 +421,8 @@ int main(void)
     test_goes_on();
     test_never_free();
     test_running();
+    test_head();
+    test_wide();
     test_random();
     test_table();
     return tap_done();

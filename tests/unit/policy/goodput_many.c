@@ -9,6 +9,7 @@
 
 #include "jobs/base/rng.h"
 #include "scheduler/policy/goodput_plan.h"
+#include "scheduler/policy/goodput_rigid.h"
 #include "tests/tap.h"
 
 enum {
