@@ -131,13 +131,14 @@ command:
   - sh
   - -c
   - 'for i in 1 2 3; do echo "{\"iteration\":$i,\"acc\":$i.$A}"; done >>$MGPU_METRICS;
-     [ $A = 1 ] || echo "{\"iteration\":2,\"rare\":8.5}" >>$MGPU_METRICS'
+     [ $A = 1 ] || echo "{\"iteration\":2,\"rare\":8.5}" >>$MGPU_METRICS;
+     [ $A = 2 ] || echo "{\"last\":-Infinity}" >>$MGPU_METRICS'
 sweep: {grid: {env.A: [1, 2]}}
 YAML
     run -0 timeout "$compute_s" "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/own.yaml"
     run -0 stat_of 1
-    [[ "$output" == *"TEST ACC  acc  rare  PLACE OR REASON"* ]]
-    [[ "$output" == *"1_0  COMPLETED  1 "*" 3.1     -  "*"1_1  COMPLETED  2 "*" 3.2   8.5  "* ]]
+    [[ "$output" == *"TEST ACC  last  acc  rare  PLACE OR REASON"* ]]
+    [[ "$output" == *"1_0  COMPLETED  1 "*" -inf  3.1     -  "*"1_1  COMPLETED  2 "*"    -  3.2   8.5  "* ]]
     [ "$(stat_of --json 1 | json '$.tasks[1].values.acc')" = 3.2 ]
     [ "$(stat_of --json 1_1 | json '$.job.values.rare')" = 8.5 ]
     # As columns of the queue, and as its order.
@@ -147,6 +148,9 @@ YAML
     [[ "$output" == *"1_0    -"$'\n'*"1_1  8.5" ]]
     run -0 stat_of -t all -o id,metric.acc --export csv
     [ "${lines[1]%$'\r'}" = 1_0,3.1000000000000001 ]
+    run -0 stat_of -t all -h -o id,metric.last -S metric.last
+    [[ "$output" == *"1_0  -inf"$'\n'*"1_1     -" ]]
+    run -64 stat_of -o id,metric.
     run -64 stat_of --watch -o id,metric.acc
     [[ "$output" == *"tables that are printed once"* ]]
 }

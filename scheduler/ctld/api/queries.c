@@ -17,23 +17,12 @@
 #include "scheduler/ctld/request/archive_load.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/latest_values.h"
 #include "scheduler/ctld/request/reply.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks
  * SQLite itself. */
 enum { ROWS_MAX = 100000 };
-/* The newest value of each name is looked for among so many: a few milliseconds
- * of the reader's time. */
-enum { LATEST_ROWS = 20000, LATEST_NAMES = 256 };
-
-/* The newest value of one name. */
-struct latest {
-    char name[METRIC_NAME_CAP];
-    int64_t attempt, iteration; /* -1: without an iteration */
-    int64_t rank;
-    struct store_cell value;
-};
-
 struct query {
     struct task task;
     struct ctld *c;
@@ -42,9 +31,9 @@ struct query {
     const char *schema;
     int (*row)(void *arg, const struct store_cell *cells, size_t n,
                struct error *err);
-    bool is_job;           /* the reply is mgpu.job/1 with attempts */
-    struct latest *latest; /* LATEST_NAMES of them; NULL: all rows */
-    size_t n_latest;
+    bool is_job;                  /* the reply is mgpu.job/1 with attempts */
+    struct latest_values *latest; /* NULL: all rows */
+    int32_t attempt;              /* the newest one */
     bool has_removed,
         rows_removed; /* it says so; see metrics_retention_has_removed() */
     struct buf out;
@@ -118,57 +107,13 @@ static int row_measured(void *arg, const struct store_cell *cells, size_t n,
     return is_guess || is_program ? 0 : row_array(arg, cells, n, err);
 }
 
-/* Rows come in the order of attempt, iteration and rank. Of one iteration the
- * lowest rank counts. */
 static int row_latest(void *arg, const struct store_cell *cells, size_t n,
                       struct error *err)
 {
     struct query *q = arg;
-    const struct store_cell *name = store_cell(cells, n, "name");
-    const struct store_cell *it = store_cell(cells, n, "iteration");
-    struct latest is = {
-        .attempt = store_cell(cells, n, "attempt")->i,
-        .iteration = it->kind == CELL_INT ? it->i : -1,
-        .rank = store_cell(cells, n, "rank")->i,
-        .value = *store_cell(cells, n, "value"),
-    };
-    size_t i = 0;
     (void)err;
-    if (name->kind != CELL_TEXT || is.value.kind == CELL_TEXT)
-        return 0;
-    (void)snprintf(is.name, sizeof(is.name), "%s", name->s);
-    while (i < q->n_latest && strcmp(q->latest[i].name, is.name) != 0)
-        i++;
-    struct latest *l = &q->latest[i];
-    if (i == LATEST_NAMES || (i < q->n_latest && l->attempt == is.attempt &&
-                              l->iteration == is.iteration))
-        return 0;
-    q->n_latest += i == q->n_latest;
-    *l = is;
+    latest_values_take(q->latest, cells, n);
     return 0;
-}
-
-/* In the order of the view's columns. */
-static int add_latest(struct query *q, struct error *err)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < q->n_latest; i++) {
-        const struct latest *l = &q->latest[i];
-        const struct store_cell cells[] = {
-            {.name = "attempt", .kind = CELL_INT, .i = l->attempt},
-            {.name = "rank", .kind = CELL_INT, .i = l->rank},
-            {.name = "iteration",
-             .kind = l->iteration < 0 ? CELL_NULL : CELL_INT,
-             .i = l->iteration},
-            {.name = "name", .kind = CELL_TEXT, .s = l->name},
-            {.name = "value",
-             .kind = l->value.kind,
-             .i = l->value.i,
-             .r = l->value.r},
-        };
-        rc = row_array(q, cells, sizeof(cells) / sizeof(cells[0]), err);
-    }
-    return rc;
 }
 
 static json_t *cell_int(const struct store_cell *c)
@@ -281,6 +226,19 @@ static int open_rows(struct query *q, struct error *err)
     return buf_addstr(&q->out, "],\"rows\":[", err);
 }
 
+/* Values without an iteration come first in their attempt. */
+static int run_early(struct query *q, struct error *err)
+{
+    struct store *s = q->c->parts.store;
+    struct store_query early = q->q;
+    early.last = 0;
+    early.limit = LATEST_EARLY;
+    if (early.attempt == 0)
+        early.attempt = q->attempt;
+    latest_values_early(q->latest);
+    return s->metrics->query(s, &early, row_latest, q, err);
+}
+
 static void query_run(struct task *t)
 {
     struct query *q = (struct query *)t;
@@ -295,7 +253,9 @@ static void query_run(struct task *t)
     if (q->rc == 0)
         q->rc = s->metrics->query(s, &q->q, q->row, q, &q->err);
     if (q->rc == 0 && q->latest)
-        q->rc = add_latest(q, &q->err);
+        q->rc = run_early(q, &q->err);
+    if (q->rc == 0 && q->latest)
+        q->rc = latest_values_each(q->latest, row_array, q, &q->err);
     if (q->rc == 0 && !q->is_job)
         q->rc = buf_addstr(&q->out, "]}", &q->err);
 }
@@ -408,7 +368,7 @@ static void ask(struct ctld *c, struct http_exchange *x,
         q->x = x;
         buf_init(&q->out);
         if (q->row == row_latest)
-            q->latest = calloc(LATEST_NAMES, sizeof(*q->latest));
+            q->latest = latest_values_create();
         rc = q->row == row_latest && !q->latest
                  ? error_set(&err, ERR_NOMEM, "query")
                  : work_queue_post(c->reader, &q->task, &err);
@@ -460,6 +420,7 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
         q.row = row_measured;
     if (view == VIEW_METRIC && latest) {
         q.row = row_latest;
+        q.attempt = job->attempt;
         q.q.last = 1;
         q.q.limit = LATEST_ROWS;
     }

@@ -8,6 +8,7 @@
 #include "jobs/text/text.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/queue_fields.h"
+#include "scheduler/tools/views/show.h"
 
 /* ---- words ----------------------------------------------------------------
  */
@@ -113,8 +114,8 @@ static const char own_head[] = "metric.";
 static bool is_own(const char *word)
 {
     const size_t head = sizeof(own_head) - 1;
-    return strncmp(word, own_head, head) == 0 && word[head] &&
-           strcspn(word, ",") < COLUMN_OWN_CAP;
+    const size_t n = strcspn(word, ",");
+    return strncmp(word, own_head, head) == 0 && n > head && n < COLUMN_OWN_CAP;
 }
 
 bool columns_have_own(const struct columns *c, const char *sort)
@@ -143,9 +144,8 @@ void columns_text(const struct columns *c, size_t i, const struct members *job,
         return;
     }
     const struct member m = members_get(job, "values");
-    const json_t *v = columns_own_value(c->own[i], m.tree);
-    (void)snprintf(out, cap, json_is_number(v) ? "%.4g" : "-",
-                   json_number_value(v));
+    const double v = cells_number(columns_own_value(c->own[i], m.tree));
+    (void)snprintf(out, cap, isnan(v) ? "-" : "%.4g", v);
 }
 
 /* A word that is both names the column in a list, and the format if it is
@@ -285,8 +285,8 @@ static void fill_item(struct item *it, json_t *job, const struct field *f)
     char text[COLUMN_TEXT_CAP];
     it->job = job;
     if (f->key) {
-        it->has = json_is_number(v);
-        it->number = it->has ? json_number_value(v) : 0;
+        it->number = cells_number(v);
+        it->has = !isnan(it->number);
         return;
     }
     json_members_of_json(job, &m);

@@ -25,6 +25,8 @@ static int add_value(const struct columns *c, size_t i, json_t *job,
                        (int64_t)json_integer_value(v));
     else if (json_is_real(v))
         (void)snprintf(text, sizeof(text), "%.17g", json_real_value(v));
+    else if (json_is_string(v)) /* an infinity */
+        (void)snprintf(text, sizeof(text), "%s", json_string_value(v));
     else if (!f->is_number)
         f->text(&m, text, sizeof(text));
     return text_add_csv(line, strcmp(text, "-") == 0 ? "" : text, err);

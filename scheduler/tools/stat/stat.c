@@ -303,7 +303,7 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
         return top(c, a, err);
     if (columns_parse(a->f.show.format, &columns, err) < 0)
         return -1;
-    if (columns_have_own(&columns, a->f.show.sort))
+    if (!w.top && columns_have_own(&columns, a->f.show.sort))
         return error_set(err, ERR_USAGE,
                          "metric.NAME is for tables that are printed once");
     return watch_queue(c, &w, err);

@@ -13,8 +13,9 @@
 #include "scheduler/tools/common/options.h"
 
 enum { DETAIL_EVENTS = 64 };
-/* Each is a request of some milliseconds. */
-enum { TASK_VALUES = 512, OWN_JOBS = 1000 };
+/* Each is a request, of which a system daemon takes 60 at once and then 20 a
+ * second from one user. */
+enum { OWN_JOBS = 1000 };
 
 int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
 {
@@ -42,6 +43,11 @@ static int add_values(struct client *c, json_t *job, struct error *err)
         return 0;
     int rc = client_get(c, &reply, err, "/v1/jobs/%" PRId64 "/values?latest=1",
                         field_int(job, "id", 0));
+    /* Another user's, or one that has left the list meanwhile, shows none. */
+    if (rc < 0 && (err->code == ERR_DENIED || err->code == ERR_NOTFOUND)) {
+        *err = (struct error)ERROR_INIT;
+        return 0;
+    }
     const int name = cells_column(reply, "name");
     const int value = cells_column(reply, "value");
     values = rc == 0 ? json_object() : NULL;
@@ -89,7 +95,7 @@ static int add_task_values(struct client *c, const json_t *tasks, bool all,
     int rc = 0;
     json_array_foreach(json_object_get(tasks, "jobs"), i, job)
     {
-        if (rc == 0 && i < TASK_VALUES &&
+        if (rc == 0 && i < FETCH_TASK_VALUES &&
             (all || strcmp(field_str(job, "kind"), "command") == 0))
             rc = add_values(c, job, err);
     }

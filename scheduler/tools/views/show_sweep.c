@@ -110,7 +110,7 @@ static int add_number(struct render_table *t, double v, const char *fmt,
     char text[48] = "-";
     if (strcmp(fmt, "%") == 0)
         (void)render_accuracy(v, text, sizeof(text));
-    else if (isfinite(v))
+    else if (!isnan(v))
         (void)snprintf(text, sizeof(text), "%.4g", v);
     return render_table_add(t, err, "%s", text);
 }
@@ -121,7 +121,8 @@ static int add_own(struct render_table *t, const struct own *o,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < o->n; i++)
         rc = add_number(t,
-                        field_real(json_object_get(job, "values"), o->names[i]),
+                        cells_number(json_object_get(
+                            json_object_get(job, "values"), o->names[i])),
                         "g", err);
     return rc;
 }
@@ -219,6 +220,11 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
         if (keys.n_more > 0)
             (void)fprintf(s->out, "and %zu keys more, see --json\n",
                           keys.n_more);
+        if (own.n > 0 && json_array_size(jobs) > FETCH_TASK_VALUES)
+            (void)fprintf(s->out,
+                          "metrics of the first %d tasks; -o metric.NAME has "
+                          "those of all\n",
+                          (int)FETCH_TASK_VALUES);
         if (own.n_more > 0)
             (void)fprintf(s->out, "and more metrics, see --json\n");
     }
