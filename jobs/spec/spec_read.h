@@ -12,7 +12,7 @@ struct reading {
     struct node *root; /* NULL if the text has no tree */
     struct schema_from from[SPEC_KEYS_CAP];
     char *dir;       /* of the file, absolute; NULL without a file */
-    char *typed_dir; /* the working directory; NULL without a file */
+    char *typed_dir; /* the working directory; NULL without a file or --set */
 };
 
 /* Parses the tree, applies --set, and sets the defaults. r is zeroed; the

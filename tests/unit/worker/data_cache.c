@@ -323,13 +323,14 @@ static void test_dir(void)
     got = token_cache_dir(&env);
     is_str(got != NULL ? got : "", want, "the job's own comes first");
     free(got);
-    (void)unsetenv("XDG_CACHE_HOME");
+    (void)setenv("XDG_CACHE_HOME", "/proc/none", 1); /* cannot be made */
     (void)setenv("HOME", cache, 1);
     got = token_cache_dir(&none);
     (void)snprintf(want, sizeof(want), "%s/.cache/mgpu", cache);
     is_str(got != NULL ? got : "", want, "$HOME/.cache/mgpu");
     free(got);
     (void)unsetenv("HOME");
+    (void)unsetenv("XDG_CACHE_HOME");
     got = token_cache_dir(&none);
     ok(got == NULL, "neither: none");
     free(got);

@@ -54,8 +54,8 @@ int token_cache_open(const struct token_cache_conf *conf,
  * a directory; the caller frees it. NULL: no memory. */
 char *token_cache_beside(const struct data_files *files);
 
-/* $XDG_CACHE_HOME/mgpu, or $HOME/.cache/mgpu, which is made; the caller frees
- * it. NULL: there is none.
+/* $XDG_CACHE_HOME/mgpu, or, where that cannot be made, $HOME/.cache/mgpu. It is
+ * made; the caller frees the path. NULL: there is none.
  * in   env  the job's variables, which come before ours */
 char *token_cache_dir(const struct spec_map *env);
 

@@ -148,19 +148,11 @@ char *token_cache_beside(const struct data_files *files)
                : dir;
 }
 
-char *token_cache_dir(const struct spec_map *env)
+/* Makes base + end; NULL: that cannot be. */
+static char *make_cache_dir(const char *base, const char *end)
 {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    for (size_t i = 0; i < env->n; i++)
-        if (strcmp(env->pairs[i].key, "XDG_CACHE_HOME") == 0)
-            xdg = env->pairs[i].value;
     char *dir = NULL;
-    int rc = -1;
-    if (xdg != NULL && xdg[0] == '/')
-        rc = asprintf(&dir, "%s/mgpu", xdg);
-    else if (home != NULL && home[0] == '/')
-        rc = asprintf(&dir, "%s/.cache/mgpu", home);
-    if (rc < 0)
+    if (base == NULL || base[0] != '/' || asprintf(&dir, "%s%s", base, end) < 0)
         return NULL;
     for (char *p = dir + 1; (p = strchr(p, '/')) != NULL; p++) {
         *p = '\0';
@@ -172,4 +164,14 @@ char *token_cache_dir(const struct spec_map *env)
         return NULL;
     }
     return dir;
+}
+
+char *token_cache_dir(const struct spec_map *env)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    for (size_t i = 0; i < env->n; i++)
+        if (strcmp(env->pairs[i].key, "XDG_CACHE_HOME") == 0)
+            xdg = env->pairs[i].value;
+    char *dir = make_cache_dir(xdg, "/mgpu");
+    return dir != NULL ? dir : make_cache_dir(getenv("HOME"), "/.cache/mgpu");
 }
