@@ -10,8 +10,10 @@
  * dk = ds q and dv = p do by tiles of keys: on a GPU by two kernels, so no two
  * blocks write to the same place.
  *
- * Token i sees the tokens i - pos[i] to i, and i - pos[i] never falls, so the
+ * Token i sees the tokens i - pos[i] to i, or the last W of them if there is a
+ * window of W. The first of them never falls from one token to the next, so the
  * keys of a tile of queries, and the queries of a tile of keys, are contiguous.
+ * Kernels skip the tiles without such a pair on both sides.
  * A sum includes only pairs that see each other: 0 times the NaN of another
  * document is a NaN.
  *
@@ -40,12 +42,13 @@ template <class T> struct seen {
     const int32_t *pos;
     int64_t rows, heads, kv_heads, D;
     acc<T> scale;
+    int32_t reach; /* tokens before it that a token sees at most */
 
     /* The first token that token i sees. A position that cannot be, behind i or
      * before the list, is moved into it. */
     FN int64_t first(int64_t i) const
     {
-        const int64_t at = i - pos[i];
+        const int64_t at = i - (pos[i] < reach ? pos[i] : reach);
         return at < 0 ? 0 : at > i ? i : at;
     }
     FN bool sees(int64_t i, int64_t j) const
@@ -137,6 +140,12 @@ int check(const char *op, const struct attention *s, int32_t ld, int32_t ldo,
                          "%s: heads of %d values; between 1 and %d are "
                          "possible: check the model's config.json",
                          op, (int)s->head_dim, (int)HEAD_MAX);
+    if (s->window < 0)
+        return error_set(err, ERR_INVAL,
+                         "%s: a window of %d tokens; 0, which is none, and "
+                         "more are possible: check sliding_window in the "
+                         "model's config.json",
+                         op, (int)s->window);
     const int64_t width = (int64_t)s->heads * s->head_dim;
     if (ld < width || ldo < width)
         return error_set(err, ERR_INVAL,
@@ -150,9 +159,11 @@ template <class T>
 seen<T> seen_of(const void *q, const void *k, const void *v, int32_t ld,
                 const int32_t *pos, const struct attention *s)
 {
-    return {(const T *)q, (const T *)k,    (const T *)v, ld,
-            pos,          s->rows,         s->heads,     s->kv_heads,
-            s->head_dim,  (acc<T>)s->scale};
+    const int32_t reach = s->window > 0 ? s->window - 1 : INT32_MAX;
+
+    return {(const T *)q, (const T *)k,     (const T *)v, ld,
+            pos,          s->rows,          s->heads,     s->kv_heads,
+            s->head_dim,  (acc<T>)s->scale, reach};
 }
 
 template <class T>

@@ -31,12 +31,12 @@ constexpr float LOG2E = 1.44269504088896341f;
 template <class T> struct mma_seen {
     const T *q, *k, *v;
     const int32_t *pos;
-    int ld, rows, heads, group;
+    int ld, rows, heads, group, reach;
     float scale;
 
     FN int first(int i) const
     {
-        const int at = i - pos[i];
+        const int at = i - (pos[i] < reach ? pos[i] : reach);
         return at < 0 ? 0 : at > i ? i : at;
     }
     FN int kv_heads() const
@@ -46,9 +46,9 @@ template <class T> struct mma_seen {
 };
 template <class T> mma_seen<T> mma_seen_of(const seen<T> &in)
 {
-    return {in.q,           in.k,         in.v,          in.pos,
-            (int)in.ld,     (int)in.rows, (int)in.heads, (int)in.group(),
-            (float)in.scale};
+    return {in.q,       in.k,           in.v,          in.pos,
+            (int)in.ld, (int)in.rows,   (int)in.heads, (int)in.group(),
+            in.reach,   (float)in.scale};
 }
 
 /* How the rows of all key heads are split: into units of `tall` neighbours of a

@@ -92,19 +92,22 @@ int attention_step(struct device *d, void *o, const void *q, const void *k,
 
     if (s->rows < 1 || heads < 1 || s->kv_heads < 1 ||
         heads % s->kv_heads != 0 || D < 1 || D > STEP_HEAD_MAX ||
-        ld < s->kv_heads * D)
+        ld < s->kv_heads * D || s->window < 0)
         return error_set(err, ERR_INVAL,
                          "attention of a token: %lld keys, %d query and %d key "
-                         "heads of %d, %d apart",
+                         "heads of %d, %d apart, a window of %d",
                          (long long)s->rows, (int)heads, (int)s->kv_heads,
-                         (int)D, (int)ld);
-    A *weight = scratch<A>(d, heads * s->rows, err);
+                         (int)D, (int)ld, (int)s->window);
+    const bool is_cut = s->window > 0 && s->window < s->rows;
+    const int64_t keys = is_cut ? s->window : s->rows,
+                  from = (s->rows - keys) * ld; /* the first that it sees */
+    A *weight = scratch<A>(d, heads * keys, err);
     if (!weight)
         return -1;
-    LAUNCH_ROWS(D | ld, blocks(d, heads * s->rows * D, heads), attend_step,
-                (T *)o, single<A>{weight}, (const T *)q, (const T *)k,
-                (const T *)v, (int64_t)ld, s->rows, heads, heads / s->kv_heads,
-                D, (A)s->scale);
+    LAUNCH_ROWS(D | ld, blocks(d, heads * keys * D, heads), attend_step, (T *)o,
+                single<A>{weight}, (const T *)q, (const T *)k + from,
+                (const T *)v + from, (int64_t)ld, keys, heads,
+                heads / s->kv_heads, D, (A)s->scale);
     return finish(d, "attention of a token", err);
 }
 

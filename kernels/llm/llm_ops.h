@@ -8,7 +8,7 @@
  * is each token's position in its document, from 0: token i of the list may
  * look at tokens i - pos[i] to i. So one array says where a document begins,
  * for attention, and how far a token is rotated. A token of padding has
- * position 0 and looks at itself alone.
+ * position 0 and looks at itself alone. A window keeps the last W of them.
  *
  * src  Touvron et al. 2023, arXiv:2302.13971 (the network); Zhang and Sennrich
  *      2019, arXiv:1910.07467 (RMSNorm); Su et al. 2021, arXiv:2104.09864
@@ -69,7 +69,7 @@ struct llm_ops {
      * out  lse  [rows, heads] A: log of the sum of the exponentials; NULL:
      *      not wanted
      * err  ERR_INVAL heads no multiple of kv_heads; head_dim not in 1..256; a
-     *      stride below heads * D */
+     *      stride below heads * D; a window below 0 */
     int (*attention_fwd)(struct device *d, enum dtype dt, void *o, int32_t ldo,
                          void *lse, const void *q, const void *k, const void *v,
                          int32_t ld, const int32_t *pos,
@@ -85,8 +85,8 @@ struct llm_ops {
                          struct error *err);
 
     /* One more token of a document: o [heads, D] = softmax(scale * q k^T over
-     * all s->rows tokens) v. The keys and values of all are there, its own at
-     * the end.
+     * all s->rows tokens, or the last s->window of them) v. The keys and values
+     * of all are there, its own at the end.
      * in   q [heads, D];  k, v [s->rows, kv_heads, D]: row stride ld
      * err  ERR_INVAL as attention_fwd(); no tokens */
     int (*attention_step)(struct device *d, enum dtype dt, void *o,

@@ -10,7 +10,9 @@
 struct attention {
     int64_t rows; /* tokens */
     int32_t heads, kv_heads, head_dim;
-    double scale; /* of the scores: 1 / sqrt(head_dim) */
+    double scale;   /* of the scores: 1 / sqrt(head_dim) */
+    int32_t window; /* tokens that one sees at most, itself among them; 0: all
+                     * of its document up to itself */
 };
 
 /* Rows [first, first + rows) of a table of `limit` rows. */

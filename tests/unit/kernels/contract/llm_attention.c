@@ -21,10 +21,7 @@ static void attend_again(struct bed *b)
 
     attend_forward(&c);
     attend_backward(&c);
-    attend_pull(&c);
-    struct expected was = {tensor_values(&c.o), tensor_values(&c.lse),
-                           tensor_values(&c.dq), tensor_values(&c.dk),
-                           tensor_values(&c.dv)};
+    struct expected was = attend_results(&c);
     struct tensor one = tensor_make(b, c.s.rows * c.ld, 0, 0);
     must(d->ops->llm.attention_fwd(
         d, b->dt, c.o.p, c.ldo, NULL, attend_at(&c, &c.x, attend_part(&c, 0)),
@@ -161,7 +158,7 @@ static double loss_of(struct attend_case *c)
 }
 
 /* As gradient.c: a step of 1e-5 leaves 1e-7 of the largest gradient. */
-static void attend_differences(struct bed *b)
+static void attend_differences(struct bed *b, int32_t window)
 {
     static const struct layout l = {{4, 1, 9, -1}, 4, 2, 3, false};
     static const char names[] = "qkv";
@@ -169,6 +166,7 @@ static void attend_differences(struct bed *b)
     struct attend_case c = attend_make(b, &l);
     const struct tensor *grads[] = {&c.dq, &c.dk, &c.dv};
 
+    c.s.window = window;
     attend_forward(&c);
     attend_backward(&c);
     attend_pull(&c);
@@ -193,8 +191,8 @@ static void attend_differences(struct bed *b)
         }
         tensor_push(&c.x);
         ok(worst <= 1e-7 * scale && scale > 0,
-           "%s gradient of attention %c: off by %.1e of %.1e", b->name,
-           names[which], worst, scale);
+           "%s gradient of attention %c, window %d: off by %.1e of %.1e",
+           b->name, names[which], window, worst, scale);
     }
     attend_drop(&c);
 }
@@ -216,11 +214,12 @@ static void refuse(struct bed *b, void *p, const struct attention *s,
 static void attend_refusals(struct bed *b)
 {
     static const struct attention bad[] = {
-        {-1, 2, 1, 4, 1},  {1, 3, 2, 4, 1},
-        {1, 0, 1, 4, 1},   {1, 2, 0, 4, 1},
-        {1, 2, 1, 257, 1}, {1, 2, 1, 0, 1},
-        {1, 2, 4, 4, 1},   {INT64_C(1) << 31, 2, 1, 4, 1}};
-    const struct attention s = {2, 2, 1, 4, 1}, none = {0, 2, 1, 4, 1};
+        {-1, 2, 1, 4, 1, 0},  {1, 3, 2, 4, 1, 0},
+        {1, 0, 1, 4, 1, 0},   {1, 2, 0, 4, 1, 0},
+        {1, 2, 1, 257, 1, 0}, {1, 2, 1, 0, 1, 0},
+        {1, 2, 4, 4, 1, 0},   {INT64_C(1) << 31, 2, 1, 4, 1, 0},
+        {1, 2, 1, 4, 1, -1}};
+    const struct attention s = {2, 2, 1, 4, 1, 0}, none = {0, 2, 1, 4, 1, 0};
     struct tensor t = tensor_make(b, 64, 1, 2);
     struct device *d = b->d;
     const struct llm_ops *ops = &d->ops->llm;
@@ -276,7 +275,9 @@ void contract_llm_attention(struct bed *b)
         attend_not_finite(b, &mixed, which, NAN);
     attend_not_finite(b, &mixed, 2, INFINITY);
     attend_bad_positions(b);
-    if (b->dt == DT_F64 && !b->small)
-        attend_differences(b);
+    for (int32_t window = 0; b->dt == DT_F64 && !b->small && window < 6;
+         window += 5)
+        attend_differences(b, window);
+    attend_windows(b, false);
     attend_refusals(b);
 }

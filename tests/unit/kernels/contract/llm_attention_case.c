@@ -33,7 +33,11 @@ struct attend_case attend_make(struct bed *b, const struct layout *l)
 
     for (int i = 0; i < MAX_DOCS; i++)
         rows += abs(l->docs[i]);
-    c.s = (struct attention){rows, l->heads, l->kv_heads, l->D, 1 / sqrt(l->D)};
+    c.s = (struct attention){.rows = rows,
+                             .heads = l->heads,
+                             .kv_heads = l->kv_heads,
+                             .head_dim = l->D,
+                             .scale = 1 / sqrt(l->D)};
     c.ld = (l->heads + 2 * l->kv_heads) * l->D + (l->even ? EVEN_PAD : IN_PAD);
     c.ldo = l->heads * l->D + (l->even ? EVEN_PAD : OUT_PAD);
     c.ldd = c.ldo;
@@ -99,6 +103,14 @@ void attend_pull(struct attend_case *c)
     tensor_pull(&c->dv);
 }
 
+struct expected attend_results(struct attend_case *c)
+{
+    attend_pull(c);
+    return (struct expected){tensor_values(&c->o), tensor_values(&c->lse),
+                             tensor_values(&c->dq), tensor_values(&c->dk),
+                             tensor_values(&c->dv)};
+}
+
 /* ---- the reference ------------------------------------------------------- */
 double *tensor_values(const struct tensor *t)
 {
@@ -143,12 +155,20 @@ double attend_dot(const double *a, const double *b, int32_t D)
     return s;
 }
 
+/* The first token that token i sees. */
+static int64_t first_of(const struct attend_case *c, int64_t i)
+{
+    const int32_t window = c->s.window;
+
+    return i - (window > 0 && window <= c->pos[i] ? window - 1 : c->pos[i]);
+}
+
 /* One query: p is room for its probabilities. */
 static void expect_query(const struct attend_case *c, struct expected *e,
                          int64_t i, int32_t h, double *p)
 {
     const int32_t D = c->s.head_dim, kv = h / (c->s.heads / c->s.kv_heads);
-    const int64_t first = i - c->pos[i];
+    const int64_t first = first_of(c, i);
     const double *q = c->x.v + i * c->ld + h * D;
     const double *k = c->x.v + attend_part(c, 1) + kv * D;
     const double *v = c->x.v + attend_part(c, 2) + kv * D;
@@ -195,12 +215,18 @@ struct expected attend_expect(const struct attend_case *c)
 /* ---- checks -------------------------------------------------------------- */
 void attend_all(struct bed *b, const struct layout *l)
 {
+    attend_window(b, l, 0);
+}
+
+void attend_window(struct bed *b, const struct layout *l, int32_t window)
+{
     struct attend_case c = attend_make(b, l);
+    c.s.window = window;
     struct expected e = attend_expect(&c);
 
     attend_forward(&c);
-    near(&c.o, e.o, "attention of %lld tokens, %d/%d heads of %d",
-         (long long)c.s.rows, l->heads, l->kv_heads, l->D);
+    near(&c.o, e.o, "attention of %lld tokens, %d/%d heads of %d, window %d",
+         (long long)c.s.rows, l->heads, l->kv_heads, l->D, window);
     near(&c.lse, e.lse, "lse");
     attend_backward(&c);
     near(&c.dq, e.dq, "attention dq");
@@ -211,8 +237,7 @@ void attend_all(struct bed *b, const struct layout *l)
     attend_drop(&c);
 }
 
-/* How many values of rows lo..hi-1 differ from was; NULL: are not finite. */
-static int64_t differ(const struct tensor *t, const double *was, int64_t ld,
+int64_t attend_differ(const struct tensor *t, const double *was, int64_t ld,
                       int64_t lo, int64_t hi)
 {
     int64_t n = 0;
@@ -231,10 +256,7 @@ void attend_not_finite(struct bed *b, const struct layout *l, int which,
 
     attend_forward(&c);
     attend_backward(&c);
-    attend_pull(&c);
-    struct expected was = {tensor_values(&c.o), tensor_values(&c.lse),
-                           tensor_values(&c.dq), tensor_values(&c.dk),
-                           tensor_values(&c.dv)};
+    struct expected was = attend_results(&c);
     struct tensor *t = which == DO ? &c.dout : &c.x;
     t->v[which == DO ? BAD * c.ldo : BAD * c.ld + attend_part(&c, which)] =
         value;
@@ -245,20 +267,21 @@ void attend_not_finite(struct bed *b, const struct layout *l, int which,
     int64_t bad = 0;
     for (int side = 0; side < 2; side++) {
         const int64_t lo = side ? HI : 0, hi = side ? c.s.rows : LO;
-        bad += differ(&c.o, was.o, c.ldo, lo, hi) +
-               differ(&c.lse, was.lse, l->heads, lo, hi) +
-               differ(&c.dq, was.dq, c.ldd, lo, hi) +
-               differ(&c.dk, was.dk, c.ldd, lo, hi) +
-               differ(&c.dv, was.dv, c.ldd, lo, hi);
+        bad += attend_differ(&c.o, was.o, c.ldo, lo, hi) +
+               attend_differ(&c.lse, was.lse, l->heads, lo, hi) +
+               attend_differ(&c.dq, was.dq, c.ldd, lo, hi) +
+               attend_differ(&c.dk, was.dk, c.ldd, lo, hi) +
+               attend_differ(&c.dv, was.dv, c.ldd, lo, hi);
     }
     ok(bad == 0, "%f in %s changes nothing in other documents", value,
        names[which]);
-    is_int(differ(&c.o, was.o, c.ldo, LO, BAD), 0,
+    is_int(attend_differ(&c.o, was.o, c.ldo, LO, BAD), 0,
            "nor in the tokens before it");
-    ok((which == DO || differ(&c.o, NULL, c.ldo, BAD, BAD + 1) > 0) &&
-           differ(&c.dq, NULL, c.ldd, BAD, BAD + 1) > 0 &&
-           (which != V || differ(&c.o, NULL, c.ldo, HI - 1, HI) > 0) &&
-           differ(which == DO ? &c.dv : &c.dk, NULL, c.ldd, LO, BAD + 1) > 0,
+    ok((which == DO || attend_differ(&c.o, NULL, c.ldo, BAD, BAD + 1) > 0) &&
+           attend_differ(&c.dq, NULL, c.ldd, BAD, BAD + 1) > 0 &&
+           (which != V || attend_differ(&c.o, NULL, c.ldo, HI - 1, HI) > 0) &&
+           attend_differ(which == DO ? &c.dv : &c.dk, NULL, c.ldd, LO,
+                         BAD + 1) > 0,
        "and comes through to its own");
     expected_drop(&was);
     attend_drop(&c);

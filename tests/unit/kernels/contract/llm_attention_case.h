@@ -44,11 +44,19 @@ struct expected {
     double *o, *lse, *dq, *dk, *dv;
 };
 
+struct expected attend_results(struct attend_case *c); /* as they are now */
 struct expected attend_expect(const struct attend_case *c);
 void expected_drop(struct expected *e);
 
 /* All results against plain loops. */
 void attend_all(struct bed *b, const struct layout *l);
+/* The same with a window; 0: none. */
+void attend_window(struct bed *b, const struct layout *l, int32_t window);
+/* Windows of many lengths: llm_attention_window.c. */
+void attend_windows(struct bed *b, bool even);
+/* How many values of rows lo..hi-1 differ from was; NULL: are not finite. */
+int64_t attend_differ(const struct tensor *t, const double *was, int64_t ld,
+                      int64_t lo, int64_t hi);
 /* `value`, NaN or an infinity, in q, k, v or do (0 to 3) of token 15, of a
  * document that has tokens 10 to 29: reaches its own document alone. */
 enum { ATTEND_INPUTS = 4 };

@@ -44,7 +44,7 @@ static void attend_equal(struct bed *b)
 /* No tokens: nothing is written. */
 static void attend_nothing(struct bed *b)
 {
-    static const struct attention none = {0, 2, 1, 64, 1};
+    static const struct attention none = {0, 2, 1, 64, 1, 0};
     struct tensor t = tensor_make(b, 128, 1, 2);
     double *was = tensor_values(&t);
     struct device *d = b->d;
@@ -89,4 +89,5 @@ void contract_llm_attention_even(struct bed *b)
         attend_not_finite(b, &wide, which, NAN);
     if (all)
         attend_equal(b);
+    attend_windows(b, true);
 }

@@ -20,15 +20,17 @@ static int step(struct attend_case *c, int64_t row, int64_t rows,
         attend_at(c, &c->x, attend_part(c, 2)), c->ld, &s, err);
 }
 
-static void step_one(struct bed *b, const struct layout *l)
+static void step_one(struct bed *b, const struct layout *l, int32_t window)
 {
     struct attend_case c = attend_make(b, l);
+    c.s.window = window;
     struct expected e = attend_expect(&c);
 
     for (int64_t i = 0; i < c.s.rows; i++)
         must(step(&c, i, i + 1, ERR));
-    near(&c.o, e.o, "attention of %lld tokens in turn, %d/%d heads of %d",
-         (long long)c.s.rows, l->heads, l->kv_heads, l->D);
+    near(&c.o, e.o,
+         "attention of %lld tokens in turn, %d/%d heads of %d, window %d",
+         (long long)c.s.rows, l->heads, l->kv_heads, l->D, window);
     expected_drop(&e);
     attend_drop(&c);
 }
@@ -59,6 +61,27 @@ static void step_behind(struct bed *b)
     attend_drop(&c);
 }
 
+/* Token 21 is a NaN, and 39 has a window that ends behind it or with it. */
+static void step_before(struct bed *b)
+{
+    static const struct layout l = {{40}, 2, 1, 8, false};
+    struct attend_case c = attend_make(b, &l);
+    const int64_t part = attend_part(&c, 1);
+
+    for (int64_t k = part; k < c.ld; k++)
+        c.x.v[21 * c.ld + k] = NAN;
+    tensor_push(&c.x);
+    for (int32_t window = 18; window <= 19; window++) {
+        c.s.window = window;
+        must(step(&c, 39, 40, ERR));
+        tensor_pull(&c.o);
+        const bool has = window == 19;
+        ok(attend_differ(&c.o, NULL, c.ldo, 39, 40) == (has ? part : 0),
+           "a window of %d %s a NaN", window, has ? "has" : "has not");
+    }
+    attend_drop(&c);
+}
+
 static void step_refusals(struct bed *b)
 {
     static const struct layout l = {{3}, 2, 1, 8, false};
@@ -74,6 +97,9 @@ static void step_refusals(struct bed *b)
     c.s.head_dim = 257;
     refused(step(&c, 0, 1, ERR));
     c.s.head_dim = 8;
+    c.s.window = -1;
+    refused(step(&c, 0, 1, ERR));
+    c.s.window = 0;
     c.ld = 7;
     refused(step(&c, 0, 1, ERR));
     same(&c.o, was, "a refused call writes nothing");
@@ -91,9 +117,16 @@ void contract_llm_attention_step(struct bed *b)
     };
 
     for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++)
-        step_one(b, &few[i]);
+        step_one(b, &few[i], 0);
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++)
+        step_one(b, &few[i], (int32_t)(i * i) + 1);
+    step_one(b, &few[2], 39);
+    step_one(b, &few[2], 40);
     if (!b->small)
-        step_one(b, &(const struct layout){{300}, 4, 2, 32, false});
+        step_one(b, &(const struct layout){{300}, 4, 2, 32, false}, 0);
+    if (!b->small)
+        step_one(b, &(const struct layout){{300}, 4, 2, 32, false}, 100);
     step_behind(b);
+    step_before(b);
     step_refusals(b);
 }
