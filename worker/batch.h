@@ -39,6 +39,8 @@ struct batch {
     int64_t tokens;         /* read by the model; -1: it reads none */
     int64_t attends;        /* pairs of a token and one that it attends to,
                                itself or one before it in its document */
+    int64_t windowed;       /* the same where a layer has a window; attends, if
+                               none has */
     int32_t labelled;       /* tokens with a label */
     int32_t bad;            /* samples that cannot be read and are left out */
     struct error first_bad; /* why, of the first of these */

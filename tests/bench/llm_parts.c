@@ -108,6 +108,16 @@ static int gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                M * K + K * N + M * N * (beta == 0 ? 1 : 2), dt, label);
 }
 
+/* Of a token and one that it sees. */
+static double pairs_of(const struct attention *s, const int32_t *pos)
+{
+    double pairs = 0;
+    for (int64_t i = 0; i < s->rows; i++)
+        pairs +=
+            s->window > 0 && s->window <= pos[i] ? s->window : pos[i] + 1.0;
+    return pairs;
+}
+
 static int attention_fwd(struct device *d, enum dtype dt, void *o, int32_t ldo,
                          void *lse, const void *q, const void *k, const void *v,
                          int32_t ld, const int32_t *pos,
@@ -117,9 +127,7 @@ static int attention_fwd(struct device *d, enum dtype dt, void *o, int32_t ldo,
     const int rc =
         real->llm.attention_fwd(d, dt, o, ldo, lse, q, k, v, ld, pos, s, err);
     const double rows = (double)s->rows, D = s->head_dim;
-    double pairs = 0;
-    for (int64_t i = 0; i < s->rows; i++)
-        pairs += pos[i] + 1;
+    const double pairs = pairs_of(s, pos);
     return end(t, rc, ATTENTION, 4 * pairs * s->heads * D,
                rows * D * (2.0 * s->heads + 2.0 * s->kv_heads), dt,
                "attention");
@@ -136,9 +144,7 @@ static int attention_bwd(struct device *d, enum dtype dt, void *dq, void *dk,
     const int rc = real->llm.attention_bwd(d, dt, dq, dk, dv, ldd, dout, o, ldo,
                                            lse, q, k, v, ld, pos, s, err);
     const double rows = (double)s->rows, D = s->head_dim;
-    double pairs = 0;
-    for (int64_t i = 0; i < s->rows; i++)
-        pairs += pos[i] + 1;
+    const double pairs = pairs_of(s, pos);
     return end(t, rc, ATTENTION, 10 * pairs * s->heads * D,
                rows * D * (4.0 * s->heads + 4.0 * s->kv_heads), dt,
                "attention, backward");

@@ -23,8 +23,9 @@ teardown() {
     other_model '.attention_bias = true'
     refused 65 "$key" "8 tensors do not fit config.json: no 'model.layers.0.self_attn.q_proj.bias'"
     other_model '.architectures = ["Qwen2ForCausalLM"] | .use_sliding_window = true |
-        .sliding_window = 3 | .max_window_layers = 0'
-    refused 65 "train.tokenizer.max_seq_len: rows have up to " "has a sliding_window of 3, which this version does not see: set 3 or less"
+        .layer_types = ["full_attention"]'
+    refused 65 "$key" "layer_types must be a list of num_hidden_layers 2 words"
+    other_model '.architectures = ["Qwen2ForCausalLM"]'
     change 's/checkpointer: {/checkpointer: {model_type: LLAMA3, /'
     refused 65 "train.checkpointer.model_type: LLAMA3: the model is a Qwen2ForCausalLM: name one of QWEN2, or none"
     llm_spec lora fp32 1

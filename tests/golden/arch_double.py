@@ -96,13 +96,18 @@ def _norm(self, x):
     return self.weight * (x * scale)
 
 
-def _attention(module, query, key, value, attention_mask, scaling, **_):
+def _attention(module, query, key, value, attention_mask, scaling,
+               sliding_window=None, **_):
     n = module.num_key_value_groups
     key, value = (t.repeat_interleave(n, 1) for t in (key, value))
     scores = query @ key.transpose(2, 3) * scaling
     rows, cols = scores.shape[-2:]
     later = torch.ones(rows, cols, dtype=torch.bool).triu(1 + cols - rows)
     scores = scores.masked_fill(later, -math.inf)
+    if sliding_window is not None:
+        earlier = torch.ones(rows, cols, dtype=torch.bool).tril(
+            cols - rows - sliding_window)
+        scores = scores.masked_fill(earlier, -math.inf)
     return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
 
 

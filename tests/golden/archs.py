@@ -5,9 +5,9 @@ and tests/golden/archs_dpo.txt.
 usage: archs.py TREE       (PyTorch 2.15, transformers 5.24, peft 0.21.2)
 
 Small models of drawn weights, fp32 in their files, each with an adapter of
-the seven linears. archs.txt has the lines of llama.txt, of "full" and of
-"adapter" without curve2, and "adapter nf4", whose lines are those of qlora.txt;
-rope NAME is the factor of sin and cos, and the angle per position of each pair.
+the seven linears. Where a layer has a window, rows are longer than it.
+archs.txt has the lines of llama.txt, of "full" and of "adapter" without curve2,
+and "adapter nf4", whose lines are those of qlora.txt; rope NAME is the factor of sin and cos, and the angle per position of each pair.
 The lines of greedy.txt and, of a base in fp32, of merge.txt are there, too;
 archs_dpo.txt has those of dpo.txt, without label smoothing. All of it is
 computed in fp64, by transformers and PEFT. Labels of pairs, rows and losses are
@@ -29,7 +29,7 @@ MODELS = {
     "qwen2": dict(
         model_type="qwen2", architectures=["Qwen2ForCausalLM"],
         num_key_value_heads=2, tie_word_embeddings=True,
-        head_dim=8, use_sliding_window=False, sliding_window=16,
+        head_dim=8, use_sliding_window=True, sliding_window=4,
         max_window_layers=1, rope_theta=100.0,
         rope_scaling=dict(type="yarn", factor=4.0, beta_fast=8, beta_slow=0.5,
                           truncate=False,
@@ -43,7 +43,7 @@ MODELS = {
     "mistral": dict(
         model_type="mistral", architectures=["MistralForCausalLM"],
         num_key_value_heads=2, head_dim=10, tie_word_embeddings=False,
-        sliding_window=64, rope_theta=1000.0,
+        sliding_window=5, rope_theta=1000.0,
         rope_scaling=dict(type="dynamic", factor=2.0)),
     "qwen3": dict(
         model_type="qwen3", architectures=["Qwen3ForCausalLM"],

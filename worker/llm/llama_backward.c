@@ -221,7 +221,8 @@ static int attend_back(struct llama *m, int32_t l, const int32_t *pos,
                                 .heads = c->heads,
                                 .kv_heads = c->kv_heads,
                                 .head_dim = c->head_dim,
-                                .scale = m->attention_scale};
+                                .scale = m->attention_scale,
+                                .window = llama_config_window(c, l)};
     void *d = m->mem.qkv_grad;
     if (m->d->ops->llm.attention_bwd(
             m->d, m->conf.dt, d, llama_at(m, d, q), llama_at(m, d, q + kv),

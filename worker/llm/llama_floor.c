@@ -60,17 +60,19 @@ static void floor_backward(const struct llama_shape *s, const struct product *x,
                             trains * weights + 2 * adapter));
 }
 
-static void floor_attention(const struct llama_shape *s,
+static void floor_attention(const struct llama_shape *s, int32_t layer,
                             const struct llama_work *w, bool trains,
                             struct card_floor *io)
 {
+    const bool has_window = llama_config_window(&s->c, layer) > 0;
+    const double pairs = has_window ? w->windowed : w->attends;
     const double q = (double)s->c.heads * s->c.head_dim;
     const double kv = (double)s->c.kv_heads * s->c.head_dim;
     /* q, k, v and what is attended; and their gradients. */
     const double bytes = w->value_bytes * w->tokens * (2 * q + 2 * kv);
-    card_floor_add(io, 4 * w->attends * q, bytes);
+    card_floor_add(io, 4 * pairs * q, bytes);
     if (trains)
-        card_floor_add(io, 10 * w->attends * q, 2 * bytes);
+        card_floor_add(io, 10 * pairs * q, 2 * bytes);
 }
 
 static void floor_passes(const struct llama_shape *s,
@@ -85,7 +87,7 @@ static void floor_passes(const struct llama_shape *s,
             if (trains)
                 floor_backward(s, &x, w, io);
         }
-        floor_attention(s, w, trains, io);
+        floor_attention(s, l, w, trains, io);
     }
     const struct product head = product_of(s, 0, PRODUCT_HEAD, w, trains);
     floor_forward(&head, w, io);

@@ -39,17 +39,19 @@ int llama_norm_again(struct llama *m, int32_t l, struct error *err)
 }
 
 /* Attention of the tokens in qkv, or of one to those before it. */
-static int attend_to(struct llama *m, const struct llama_acts *a,
-                     const void *qkv, const int32_t *pos, struct error *err)
+static int attend_to(struct llama *m, int32_t l, const void *qkv,
+                     const int32_t *pos, struct error *err)
 {
     const struct llama_config *c = &m->shape.c;
+    const struct llama_acts *a = &m->mem.acts[l];
     const int32_t width = m->shape.linear[PRODUCT_QKV].out;
     const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     const struct attention s = {.rows = m->first + m->tokens,
                                 .heads = c->heads,
                                 .kv_heads = c->kv_heads,
                                 .head_dim = c->head_dim,
-                                .scale = m->attention_scale};
+                                .scale = m->attention_scale,
+                                .window = llama_config_window(c, l)};
     const void *k = llama_at(m, a->qkv, q), *v = llama_at(m, a->qkv, q + kv);
     if (m->first > 0)
         return m->d->ops->llm.attention_step(m->d, m->conf.dt, a->attended, qkv,
@@ -106,7 +108,7 @@ static int attend(struct llama *m, int32_t l, const int32_t *pos, bool train,
                             c->heads + c->kv_heads, c->head_dim, false,
                             err) < 0)
         return -1;
-    return attend_to(m, a, qkv, pos, err);
+    return attend_to(m, l, qkv, pos, err);
 }
 
 /* delta = the MLP of normed, which is the norm of a->mid. `again`: only what
@@ -249,6 +251,7 @@ void llama_floor(const struct model *model, const struct batch *b,
         .tokens = (double)b->tokens,
         .labelled = m->conf.pairs ? b->labelled : b->weight,
         .attends = (double)b->attends,
+        .windowed = (double)b->windowed,
         .value_bytes = bytes,
         .weight_bytes = m->base.quantised > 0 ? 0.5 : bytes,
         .has_reference = m->conf.pairs && !m->conf.is_precomputed};

@@ -136,13 +136,6 @@ int llama_conf_of_job(const struct job_spec *spec, enum dtype dt,
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (check_type(spec, &c.shape, err) < 0)
         return -1;
-    if (c.shape.window > 0 && data->positions > c.shape.window)
-        return error_set(err, ERR_INVAL,
-                         "train.tokenizer.max_seq_len: rows have up to %d "
-                         "tokens, the model in %s has a sliding_window of %d, "
-                         "which this version does not see: set %d or less",
-                         data->positions, c.dir, c.shape.window,
-                         c.shape.window);
     if (data->positions > c.shape.max_positions)
         return error_set(err, ERR_INVAL,
                          "train.tokenizer.max_seq_len: rows have up to %d "
@@ -196,7 +189,7 @@ static int open_data(const struct batch_env *env, struct batch_source **ret,
         return error_wrap(err, "train.checkpointer.checkpoint_dir");
     if (c.is_untied)
         batch_say(env, "warning: %s", llama_untied_words);
-    if (token_batches_open(env, c.eos_id, &s, err) < 0)
+    if (token_batches_open(env, c.eos_id, c.window, &s, err) < 0)
         return -1;
     if (token_batches_check(s, c.vocab, err) < 0) {
         s->ops->destroy(s);

@@ -54,10 +54,8 @@ static int last_logits(struct llama *m, const int32_t *ids, int32_t first,
 static int32_t most_tokens(const struct llama *m)
 {
     const struct llama_config *c = &m->shape.c;
-    const int32_t all = c->max_positions < m->conf.row_tokens
-                            ? c->max_positions
-                            : m->conf.row_tokens;
-    return c->window > 0 && c->window < all ? c->window : all;
+    return c->max_positions < m->conf.row_tokens ? c->max_positions
+                                                 : m->conf.row_tokens;
 }
 
 static int check_ids(const struct llama *m, const int32_t *ids, int32_t n,

@@ -145,7 +145,7 @@ int64_t llama_largest(const struct llama_shape *s);
 
 /* The work of both passes over a batch. */
 struct llama_work {
-    double tokens, labelled, attends; /* struct batch */
+    double tokens, labelled, attends, windowed; /* struct batch */
     double value_bytes;  /* of an activation, and of what is trained */
     double weight_bytes; /* of a weight of the layers' linears */
     bool has_reference;  /* of pairs, whose pass comes first */

@@ -92,14 +92,12 @@ static int read_model(struct answer *a, const char *dir, struct error *err)
 static int open_model(struct answer *a, struct error *err)
 {
     struct llama_conf *c = &a->conf;
-    const int32_t window = c->shape.window, all = c->shape.max_positions;
-    const int32_t most = window > 0 && window < all ? window : all;
+    const int32_t most = c->shape.max_positions;
     const int64_t tokens = a->prompt.n + (int64_t)a->args->max_new_tokens;
     if (a->prompt.n >= most)
-        return error_set(
-            err, ERR_INVAL, "the prompt has %d tokens, the model %s%d%s",
-            a->prompt.n, most < all ? "a sliding_window of " : "", most,
-            most < all ? ", which this version does not see" : " positions");
+        return error_set(err, ERR_INVAL,
+                         "the prompt has %d tokens, the model %d positions",
+                         a->prompt.n, most);
     c->row_tokens = tokens < most ? (int32_t)tokens : most;
     int device;
     if (device_word(a->args->device, &device, err) < 0 ||

@@ -58,6 +58,7 @@ static void test_rows(void)
     is_int(b.valid, 2, "two of them are real");
     is_int(b.tokens, 7, "tokens without padding");
     is_int(b.attends, 6 + 10, "each attends to itself and those before it");
+    is_int(b.windowed, 6 + 10, "without a window in each layer");
     ok(b.weight == 4, "four are labelled");
     is_int((long long)b.arrays[TOKENS_ID].bytes, 16, "the longest has four");
     is_list(&b, TOKENS_ID, 12, "5 3 5 0 4 3 9 0 0 0 0 0", "ids");
@@ -80,6 +81,7 @@ static void test_packed(void)
     r.spec.train.dataset.packed = true;
     r.spec.train.dataset.path = train_path;
     r.spec.train.tokenizer.max_seq_len = 6;
+    r.window = 2;
     token_file(train_path,
                "{\"input_ids\": [5, 3]}\n"
                "{\"input_ids\": [4, 3, 9]}\n"
@@ -91,6 +93,7 @@ static void test_packed(void)
     is_int(b.valid, 2, "both real");
     is_int(b.tokens, 8, "of eight tokens");
     is_int(b.attends, 3 + 6 + 6, "which attend within their documents");
+    is_int(b.windowed, 3 + 5 + 5, "and, where a layer has a window, within it");
     is_int((long long)b.arrays[TOKENS_ID].bytes, 24, "as long as they may be");
     is_list(&b, TOKENS_ID, 12, "5 3 4 3 9 0 7 7 7 0 0 0", "ids");
     is_list(&b, TOKENS_POS, 12, "0 1 0 1 2 0 0 1 2 0 0 0",
@@ -305,7 +308,7 @@ static void test_memory(bool sends, bool packed)
     with_files(&r, sends);
     r.spec.train.dataset.packed = packed;
     r.spec.train.tokenizer.max_seq_len = packed ? 8 : 0;
-    text_must(token_batches_open(&r.env, -1, &r.source, &err), &err);
+    text_must(token_batches_open(&r.env, -1, 0, &r.source, &err), &err);
     is_int(rig_dev.bytes, 0, "to open takes no memory of the device");
     r.source->ops->plan(r.source, &device, &host);
     text_must(r.source->ops->start(r.source, &err), &err);
@@ -394,7 +397,7 @@ static void test_words(void)
 static void refuses(struct rig *r, enum err_code code, const char *part)
 {
     struct error err = ERROR_INIT;
-    ok(token_batches_open(&r->env, -1, &r->source, &err) < 0 &&
+    ok(token_batches_open(&r->env, -1, 0, &r->source, &err) < 0 &&
            err.code == code && strstr(err.msg, part) != NULL,
        "%s", err.msg);
     rig_close(r);

@@ -305,6 +305,8 @@ static void test_refused(void)
 /* base as a Qwen2, with more keys. */
 #define QWEN2(more) "\"architectures\":[\"Qwen2ForCausalLM\"]," more
 #define MISTRAL(more) "\"architectures\":[\"MistralForCausalLM\"]," more
+#define FULL "\"full_attention\","
+#define SLIDING "\"sliding_attention\","
 static bool parse_qwen2(const char *to, struct llama_config *ret)
 {
     return parse("\"architectures\":[\"LlamaForCausalLM\"],", to, ret);
@@ -333,21 +335,23 @@ static void test_architectures(void)
     if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
                           "\"sliding_window\":16,\"max_window_layers\":4,"),
                     &c))
-        is_int(c.window, 16, "the last of five layers has a window");
+        ok(llama_config_window(&c, 3) == 0 && llama_config_window(&c, 4) == 16,
+           "the last of five layers has a window");
     if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
                           "\"sliding_window\":16,\"max_window_layers\":5,"),
                     &c))
         is_int(c.window, 0, "no layer has one");
     if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
-                          "\"max_window_layers\":0,\"layer_types\":["
-                          "\"full_attention\",\"full_attention\"],"),
+                          "\"max_window_layers\":0,\"layer_types\":[" FULL FULL
+                              FULL FULL "\"full_attention\"],"),
                     &c))
         is_int(c.window, 0, "layer_types have the last word");
     if (parse_qwen2(QWEN2("\"use_sliding_window\":true,"
-                          "\"layer_types\":[\"full_attention\","
-                          "\"sliding_attention\"],"),
+                          "\"layer_types\":[" FULL SLIDING FULL SLIDING
+                          "\"full_attention\"],"),
                     &c))
-        is_int(c.window, 4096, "and a window of the default length");
+        ok(llama_config_window(&c, 3) == 4096 && c.windowed[0] == 10,
+           "and a window of the default length");
     if (parse_qwen2(QWEN2("\"use_sliding_window\":false,"
                           "\"sliding_window\":16,\"max_window_layers\":0,"),
                     &c))
@@ -364,11 +368,20 @@ static void test_architectures(void)
                       "\"max_window_layers\":9,"
                       "\"layer_types\":[\"full_attention\"],"),
               &c))
-        is_int(c.window, 16, "in every layer");
-    refused("\"architectures\":[\"LlamaForCausalLM\"],",
+        ok(llama_config_window(&c, 0) == 16 && llama_config_window(&c, 4) == 16,
+           "in every layer");
+    refused(arch,
             QWEN2("\"use_sliding_window\":true,\"max_window_layers\":0,"
                   "\"sliding_window\":0,"),
             "sliding_window", "not 0");
+    refused(arch,
+            QWEN2("\"use_sliding_window\":true,\"layer_types\":[" FULL
+                  "\"sliding_attention\"],"),
+            "layer_types", "num_hidden_layers 5");
+    refused(arch,
+            QWEN2("\"use_sliding_window\":true,\"layer_types\":[" FULL FULL FULL
+                      FULL "\"linear_attention\"],"),
+            "layer 4", "not \"linear_attention\"");
     refused("\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":"
             "\"llama\",\"hidden_size\":64,\"intermediate_size\":172,"
             "\"num_hidden_layers\":5,\"num_attention_heads\":8,"

@@ -92,6 +92,16 @@ static void test_lora(void)
     w.has_reference = true;
     is_exact(floor_of(&s, &w, 1, never), 21808 + 2 * 2880 + 768 + 2 * 496,
              "pairs: operations of the reference, too");
+    /* The second layer has a window with 20 pairs of 31: 11 * 4 * 4 operations
+     * less forward, and 11 * 10 * 4 backward. */
+    struct llama_shape windowed = s;
+    windowed.c.window = 3;
+    windowed.c.windowed[0] = 2;
+    w = work;
+    w.windowed = 20;
+    is_exact(floor_of(&windowed, &w, 1, never),
+             floor_of(&s, &w, 1, never) - 11 * (16 + 40),
+             "a window: operations of the pairs in it");
 }
 
 /* Operations: 2 * 10 * 144 = 2,880 a layer and way, three ways; the output

@@ -162,6 +162,7 @@ struct rig {
     struct rig_comm comm;
     struct batch_env env;
     struct batch_source *source;
+    int32_t window; /* of the model */
     char said[400];
 };
 
@@ -208,7 +209,8 @@ static inline void rig_rank(struct rig *r, int32_t rank, int32_t size,
 static inline void rig_open(struct rig *r)
 {
     struct error err = ERROR_INIT;
-    text_must(token_batches_open(&r->env, -1, &r->source, &err), &err);
+    text_must(token_batches_open(&r->env, -1, r->window, &r->source, &err),
+              &err);
     text_must(r->source->ops->start(r->source, &err), &err);
 }
 

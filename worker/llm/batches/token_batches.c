@@ -19,7 +19,8 @@ struct token_batches {
     struct batch_source source;
     struct batch_env env;
     struct batch_info info;
-    int32_t eos; /* ends an answer; -1: the tokenizer's */
+    int32_t eos;    /* ends an answer; -1: the tokenizer's */
+    int32_t window; /* that some layers have; 0: none */
     struct token_feed feeds[BATCH_PARTS];
     int32_t pad;     /* the id of padding */
     int32_t *counts; /* [classes]; owned */
@@ -336,12 +337,14 @@ static int make_of(struct token_batches *s, struct token_feed *f, int32_t n,
         S = token_rows_dense(&pick, f->batch);
     if (token_stage_open(&f->stage, f->batch, S, &rows, err) < 0)
         return error_wrap(err, "batch");
+    rows.window = s->window;
     if (token_rows_fill(&rows, &pick, s->counts, s->info.classes, err) < 0)
         return error_wrap(err, "batch");
     f->on_way = (struct batch){.n = f->batch,
                                .weight = rows.n_labelled,
                                .tokens = rows.tokens,
                                .attends = rows.attends,
+                               .windowed = rows.windowed,
                                .labelled = rows.n_labelled};
     for (int32_t k = 0; k < n; k++)
         f->on_way.valid += s->index[k] != SAMPLER_NONE;
@@ -481,7 +484,7 @@ static const struct batch_source_ops ops = {
     .describe = describe,
 };
 
-int token_batches_open(const struct batch_env *env, int32_t eos,
+int token_batches_open(const struct batch_env *env, int32_t eos, int32_t window,
                        struct batch_source **ret, struct error *err)
 {
     struct token_batches *s = calloc(1, sizeof(*s));
@@ -490,6 +493,7 @@ int token_batches_open(const struct batch_env *env, int32_t eos,
     s->source.ops = &ops;
     s->env = *env;
     s->eos = eos;
+    s->window = window;
     if (open_all(s, err) < 0) {
         destroy(&s->source);
         return -1;

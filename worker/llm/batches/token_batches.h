@@ -44,17 +44,20 @@ struct token_rows {
     struct pair_answer *answers; /* [2 n]; NULL: samples are no pairs */
     int32_t n_labelled;          /* how many have a label */
     int64_t tokens;              /* without padding */
-    int64_t attends;             /* struct batch */
+    int32_t window;              /* that a layer has; 0: none */
+    int64_t attends, windowed;   /* struct batch */
 };
 
 /* Opens train.dataset and train.dataset_val; without the latter there are no
  * batches of evaluation. The source's info has in `classes` the highest id + 1.
  * in   env  shares 1: each rank reads for itself
  *      eos  the id that ends an answer; -1: that of the tokenizer
+ *      window  tokens that a token sees in some layers, for struct batch; 0:
+ *              all
  * err  ERR_INVAL the data does not fit the specification, or the ranks do not
  *      read the same rows; ERR_LIMIT a batch of too many tokens; ERR_NOTFOUND,
  *      ERR_IO, ERR_NOMEM */
-int token_batches_open(const struct batch_env *env, int32_t eos,
+int token_batches_open(const struct batch_env *env, int32_t eos, int32_t window,
                        struct batch_source **ret, struct error *err) MUST_CHECK;
 
 /* The model has all ids of the data.

@@ -26,6 +26,12 @@ int32_t token_rows_dense(const struct token_pick *p, int32_t n)
     return tokens > n ? (int32_t)((tokens + n - 1) / n) : 1;
 }
 
+/* Pairs of a token of n and one that it sees, of at most `window` <= n. */
+static int64_t pairs_of(int64_t n, int64_t window)
+{
+    return window * (window + 1) / 2 + (n - window) * window;
+}
+
 /* A document whose first token is token `at` of the batch. A piece of a row
  * is one: its last token predicts the first of the next piece. */
 static int put_document(struct token_rows *r, const struct token_data *d,
@@ -52,7 +58,9 @@ static int put_document(struct token_rows *r, const struct token_data *d,
         r->label[r->n_labelled++] = label;
     }
     r->tokens += piece->n;
-    r->attends += (int64_t)piece->n * (piece->n + 1) / 2;
+    r->attends += pairs_of(piece->n, piece->n);
+    r->windowed += pairs_of(
+        piece->n, r->window > 0 && r->window < piece->n ? r->window : piece->n);
     return 0;
 }
 
@@ -114,7 +122,7 @@ int token_rows_fill(struct token_rows *r, const struct token_pick *p,
 {
     const size_t n = (size_t)r->n * (size_t)r->S;
     r->n_labelled = 0;
-    r->tokens = r->attends = 0;
+    r->tokens = r->attends = r->windowed = 0;
     for (size_t i = 0; i < n; i++)
         r->id[i] = p->pad;
     memset(r->pos, 0, n * sizeof(*r->pos));

@@ -65,18 +65,32 @@ static int read_biases(const json_t *o, struct llama_config *c,
     return 0;
 }
 
-/* Whether one of the layers sees a window alone. */
-static bool has_windowed(const json_t *o, int32_t layers, int32_t whole)
+/* The layers that have a window: those whose type says so, or, without types,
+ * all from `whole` on. */
+static int read_windowed(const json_t *o, int32_t whole, struct llama_config *c,
+                         struct error *err)
 {
     const json_t *types = config_value(o, "layer_types");
-    if (!json_is_array(types))
-        return whole < layers;
-    for (size_t i = 0; i < json_array_size(types); i++) {
-        const char *word = json_string_value(json_array_get(types, i));
-        if (word == NULL || strcmp(word, "full_attention") != 0)
-            return true;
+    if (types != NULL && json_array_size(types) != (size_t)c->layers)
+        return error_set(err, ERR_INVAL,
+                         "layer_types must be a list of num_hidden_layers %d "
+                         "words",
+                         c->layers);
+    for (int32_t l = 0; l < c->layers; l++) {
+        const json_t *v = json_array_get(types, (size_t)l);
+        const char *word = json_string_value(v);
+        const bool is_full =
+            word != NULL && strcmp(word, "full_attention") == 0;
+        if (types != NULL && !is_full &&
+            (word == NULL || strcmp(word, "sliding_attention") != 0))
+            return error_set(err, ERR_INVAL,
+                             "layer_types: layer %d must be full_attention or "
+                             "sliding_attention, not %s",
+                             l, config_show(v).text);
+        if (types != NULL ? !is_full : l >= whole)
+            c->windowed[l / 64] |= UINT64_C(1) << (l % 64);
     }
-    return false;
+    return 0;
 }
 
 static int read_window(const json_t *o, struct llama_config *c,
@@ -95,8 +109,12 @@ static int read_window(const json_t *o, struct llama_config *c,
     if (config_int(o, "sliding_window", 1, INT32_MAX, arch->windowed, &window,
                    err) < 0)
         return -1;
-    if (arch->window == WINDOW_ALWAYS || has_windowed(o, c->layers, whole))
-        c->window = window;
+    if (arch->window == WINDOW_ALWAYS)
+        memset(c->windowed, 0xff, sizeof(c->windowed));
+    else if (read_windowed(o, whole, c, err) < 0)
+        return -1;
+    for (int32_t l = 0; l < c->layers && c->window == 0; l++)
+        c->window = c->windowed[l / 64] >> (l % 64) & 1 ? window : 0;
     return 0;
 }
 

@@ -20,7 +20,9 @@ struct llama_config {
     int32_t max_positions; /* max_position_embeddings; more with yarn */
     uint32_t biases;       /* 1 << enum llama_product of those that add one */
     bool head_norms;       /* RMSNorm of each head of q and k */
-    int32_t window;        /* tokens that a token sees in some layers; 0: all */
+    int32_t window;        /* tokens that a token sees in the layers that have
+                            * a window, itself among them; 0: none has */
+    uint64_t windowed[LLAMA_LAYERS_MOST / 64]; /* a bit each: it has one */
     double norm_eps, rope_theta;
     bool tied; /* tie_word_embeddings: no lm_head.weight */
     /* It is tied by config.json, but the files have another output layer
@@ -31,6 +33,13 @@ struct llama_config {
      * absent, null or empty. */
     int32_t bos_id, eos_id;
 };
+
+/* Tokens that a token sees at most in layer l, itself among them; 0: all. */
+static inline int32_t llama_config_window(const struct llama_config *c,
+                                          int32_t l)
+{
+    return c->windowed[l / 64] >> (l % 64) & 1 ? c->window : 0;
+}
 
 /* The text of a config.json.
  * err  ERR_INVAL not JSON, another architecture, a value that is missing or
