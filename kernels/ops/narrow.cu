@@ -153,7 +153,9 @@ template <class T, int W>
 int by_rows(struct device *d, const narrow &p, int64_t threads,
             struct error *err)
 {
-    const int64_t size = up_to(p.n, W) * p.k, own = (int64_t)GROUP * p.k;
+    const int64_t size = up_to(p.n, W) * p.k;
+    /* Of each thread: rows of A as floats, unless they are. */
+    const int64_t own = sizeof(T) == sizeof(float) ? 0 : (int64_t)GROUP * p.k;
     const int64_t groups = (p.m + GROUP - 1) / GROUP;
     const int64_t teams = threads < groups ? threads : groups;
     float *ordered = scratch<float>(d, size + teams * own, err);
