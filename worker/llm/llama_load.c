@@ -47,11 +47,10 @@ static int check_finite(const struct st_tensor *from, int64_t first,
         return 0;
     hf_copy(from, first + at, 1, DT_F64, &is);
     if (isfinite(is))
-        return error_set(err, ERR_INVAL,
-                         "%s: value %lld is %g, which %s does not hold: set "
-                         "train.precision: bf16 or fp32",
-                         from->name, (long long)(first + at), is,
-                         dtype_name(dt));
+        return error_set(
+            err, ERR_INVAL, "%s: value %lld is %g, which %s does not hold%s",
+            from->name, (long long)(first + at), is, dtype_name(dt),
+            dt == DT_F16 ? ": bf16 and fp32 do" : "");
     return error_set(err, ERR_INVAL, "%s: value %lld is %s", from->name,
                      (long long)(first + at), isnan(is) ? "NaN" : "infinite");
 }

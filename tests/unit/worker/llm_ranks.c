@@ -140,7 +140,7 @@ static void test_ranks(void)
     ranks_are(some, ", \"layers_to_transform\": 2",
               (int32_t[]){0, 0, 0, 0, 0, 0, 4, 4, 4, 0});
     ranks_are(some,
-              ", \"layers_to_transform\": [0, 2], \"layers_pattern\": "
+              ", \"layers_to_transform\": [0, 2, 40], \"layers_pattern\": "
               "[\"h\", \"layers\"]",
               (int32_t[]){4, 4, 4, 0, 0, 0, 4, 4, 4, 0});
     ranks_are("[\"lm_head\", \"q_proj\"]",
@@ -195,10 +195,11 @@ static void test_refused(void)
     refused(q, ", \"alpha_pattern\": {\"q_proj\": \"4\"}", "alpha_pattern",
             "number");
     refused(q, ", \"alpha_pattern\": {\"q{2}\": 4}", "alpha_pattern", "counts");
-    refused(q, ", \"layers_to_transform\": 3", "layers_to_transform",
-            "from 0 to 2");
+    refused(q, ", \"layers_to_transform\": 3", "no linear", "3 layers");
     refused(q, ", \"layers_to_transform\": [-1]", "layers_to_transform",
-            "from 0 to 2");
+            "from 0 on");
+    refused("[\"q_proj\", \"model.lm_head\"]", "", "target_modules",
+            "ends in 'lm_head'");
     refused(q, ", \"layers_to_transform\": \"all\"", "layers_to_transform",
             "integer");
     refused(q, ", \"layers_pattern\": \"layers\"", "layers_pattern",

@@ -113,21 +113,19 @@ static bool is_empty(const json_t *v)
            (json_is_string(v) && json_string_length(v) == 0);
 }
 
-static int check_layers(const struct rules *r, int32_t layers,
-                        struct error *err)
+static int check_layers(const struct rules *r, struct error *err)
 {
     const bool is_list = json_is_array(r->layers);
     const size_t n = is_list ? json_array_size(r->layers) : 1;
     for (size_t i = 0; i < n && !is_empty(r->layers); i++) {
         const json_t *v = is_list ? json_array_get(r->layers, i) : r->layers;
-        if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-            json_integer_value(v) >= layers)
+        /* One that the model lacks matches no linear, as in PEFT. */
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
             return error_set(err, ERR_INVAL,
-                             "layers_to_transform must be an integer from 0 to "
-                             "%d, or a list of them",
-                             layers - 1);
+                             "layers_to_transform must be an integer from 0 "
+                             "on, or a list of them");
     }
-    if (!is_empty(r->within) && is_empty(r->layers))
+    if (!is_empty(r->within) && (r->layers == NULL || json_is_null(r->layers)))
         return error_set(err, ERR_INVAL,
                          "layers_pattern is set, and layers_to_transform is "
                          "not: PEFT has both or none");
@@ -231,7 +229,7 @@ static int fill(const struct rules *r, struct adapter_ranks *to,
                 struct error *err)
 {
     bool fits;
-    if (check_layers(r, to->layers, err) < 0 || fits_layers(r, &fits, err) < 0)
+    if (check_layers(r, err) < 0 || fits_layers(r, &fits, err) < 0)
         return -1;
     for (int32_t l = 0; l <= to->layers; l++) {
         struct adapter_layer *at = &to->layer[l];
@@ -315,6 +313,24 @@ static int read_ranks(const json_t *o, struct rules *r,
     return is_uniform(to, r->c) ? 0 : keep_keys(o, &to->keys, err);
 }
 
+/* Each kind of linear that the configuration names has to be one of a layer, or
+ * the output layer: those that use the ranks count on it. */
+static int check_named(const struct adapter_config *c,
+                       const struct adapter_ranks *r, struct error *err)
+{
+    for (int t = 0; t < LORA_TARGETS; t++) {
+        bool has = !(c->targets & 1u << t);
+        for (int32_t i = 0; i <= r->layers && !has; i++)
+            has = r->layer[i].rank[t] > 0;
+        if (!has)
+            return error_set(err, ERR_INVAL,
+                             "target_modules names no linear of the model that "
+                             "ends in '%s'",
+                             adapter_target_word((enum lora_target)(1u << t)));
+    }
+    return 0;
+}
+
 int adapter_ranks_parse(const char *text, size_t len,
                         const struct adapter_config *c, int32_t layers,
                         const struct safetensors *tensors,
@@ -330,6 +346,8 @@ int adapter_ranks_parse(const char *text, size_t len,
              : to.layer == NULL
                  ? error_set(err, ERR_NOMEM, "ranks of %d layers", layers)
                  : read_ranks(o, &r, &to, err);
+    if (rc == 0 && to.keys != NULL)
+        rc = check_named(c, &to, err);
     clear_patterns(&r.ranks);
     clear_patterns(&r.alphas);
     json_decref(o);
