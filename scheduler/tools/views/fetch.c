@@ -13,8 +13,8 @@
 #include "scheduler/tools/common/options.h"
 
 enum { DETAIL_EVENTS = 64 };
-/* Each is a request. A system daemon takes 60 at once from a user, and then 20 a
- * second. */
+/* Each is a request. A system daemon takes 60 at once from a user, and then 20
+ * a second. */
 enum { OWN_JOBS = 1000 };
 
 int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)

@@ -81,7 +81,8 @@ static int make_table(const struct columns *c, struct render_table **ret,
 {
     struct render_column titles[COLUMNS_MAX];
     for (size_t i = 0; i < c->n; i++)
-        titles[i] = (struct render_column){columns_title(c, i), c->at[i]->align};
+        titles[i] =
+            (struct render_column){columns_title(c, i), c->at[i]->align};
     return render_table_create(titles, c->n, ret, err);
 }
 
