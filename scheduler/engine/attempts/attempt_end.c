@@ -193,7 +193,7 @@ static void say_limit(double limit_s, char *ret, size_t cap)
     (void)snprintf(ret, cap, "time limit of %.0f s reached", limit_s);
 }
 
-bool eng_goes_on_after(const struct job *job, double limit_s)
+bool attempt_end_goes_on(const struct job *job, double limit_s)
 {
     char why[JOB_REASON_CAP];
     const struct rule_end end = {.exit_code = -1, .reason = why};

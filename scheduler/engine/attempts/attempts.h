@@ -38,7 +38,7 @@ int64_t eng_limit_left_ms(const struct engine *e, const struct job_record *rec,
 
 /* Whether an attempt that reaches this time limit is followed by one that goes
  * on with its work: its end is retried, and it saves what it has. */
-bool eng_goes_on_after(const struct job *job, double limit_s);
+bool attempt_end_goes_on(const struct job *job, double limit_s);
 
 void eng_timers(struct engine *e);
 /* job_record.give_up of an attempt that had reported by then, and of one that

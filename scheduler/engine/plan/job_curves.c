@@ -200,7 +200,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
     g->goes_on =
-        isfinite(io->limit_s) && eng_goes_on_after(&rec->job, io->limit_s);
+        isfinite(io->limit_s) && attempt_end_goes_on(&rec->job, io->limit_s);
     g->has_types = eng_curves_prefer_type(e, rec);
     m = eng_model_of(e, rec);
     if (!m &&

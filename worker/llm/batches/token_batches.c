@@ -41,8 +41,7 @@ static const struct token_batches *tokens_at(const struct batch_source *s)
 
 static const char *key_of(int part)
 {
-    return part == BATCH_TRAIN ? "train.dataset.path"
-                               : "train.dataset_val.path";
+    return part == BATCH_EVAL ? "train.dataset_val.path" : "train.dataset.path";
 }
 
 static int open_part(struct token_batches *s, int part,
@@ -490,10 +489,8 @@ int token_batches_open(const struct batch_env *env, int32_t eos, int32_t window,
     struct token_batches *s = calloc(1, sizeof(*s));
     if (s == NULL)
         return error_set(err, ERR_NOMEM, "data");
-    s->source.ops = &ops;
-    s->env = *env;
-    s->eos = eos;
-    s->window = window;
+    *s = (struct token_batches){
+        .source = {.ops = &ops}, .env = *env, .eos = eos, .window = window};
     if (open_all(s, err) < 0) {
         destroy(&s->source);
         return -1;
