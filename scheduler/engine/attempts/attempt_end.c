@@ -46,6 +46,7 @@
 #include "scheduler/engine/attempts/end_evidence.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/rules/attempt_retry.h"
 
 struct verdict {
     enum job_event ev;
@@ -79,16 +80,6 @@ static double backoff(const struct job *job)
     return longest_s * (0.5 + 0.5 * chance(job));
 }
 
-static bool is_again(const struct job *job, enum spec_retry after,
-                     const struct rule_end *end, enum rule_action *ret_action)
-{
-    if (job->retries >= job->retry_max)
-        return false;
-    *ret_action = rules_say(job->rules, end);
-    return *ret_action == RULE_NONE ? (job->retry_on & after) != 0
-                                    : *ret_action != RULE_FAIL;
-}
-
 /* Requeues the job if it is to be retried after such an end and has retries
  * left; otherwise returns the given end. */
 static struct verdict or_again(const struct job *job, enum spec_retry after,
@@ -103,7 +94,7 @@ static struct verdict or_again(const struct job *job, enum spec_retry after,
     };
     enum rule_action action;
 
-    if (!is_again(job, after, &end, &action))
+    if (!attempt_retry_is_due(job, after, &end, &action))
         return v;
     v.excludes = action == RULE_EXCLUDE;
     v.d.wait_ms = (int32_t)(1000 * wait_s);
@@ -187,26 +178,6 @@ static struct verdict exited(const struct engine *e,
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-/* of its own limit */
-static void say_limit(double limit_s, char *ret, size_t cap)
-{
-    (void)snprintf(ret, cap, "time limit of %.0f s reached", limit_s);
-}
-
-bool attempt_end_goes_on(const struct job *job, double limit_s)
-{
-    char why[JOB_REASON_CAP];
-    const struct rule_end end = {.exit_code = -1, .reason = why};
-    enum rule_action action;
-
-    if (!job->saves || job->retries >= job->retry_max)
-        return false;
-    if (!job->rules)
-        return (job->retry_on & RETRY_TIME_LIMIT) != 0;
-    say_limit(limit_s, why, sizeof(why));
-    return is_again(job, RETRY_TIME_LIMIT, &end, &action);
-}
-
 static struct verdict expired(const struct engine *e,
                               const struct job_record *rec,
                               const struct ending *end)
@@ -224,7 +195,7 @@ static struct verdict expired(const struct engine *e,
                        "%.0f s",
                        job->attempt_limit_s);
     else if (isfinite(job->attempt_limit_s))
-        say_limit(job->attempt_limit_s, why, sizeof(why));
+        attempt_retry_limit_reason(job->attempt_limit_s, why, sizeof(why));
     return or_again(job, RETRY_TIME_LIMIT,
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }

@@ -36,10 +36,6 @@ double eng_ended_ago_s(const struct engine *e, const struct job_record *rec,
 int64_t eng_limit_left_ms(const struct engine *e, const struct job_record *rec,
                           const struct ending *end);
 
-/* Whether an attempt that reaches this time limit is followed by one that goes
- * on with its work: its end is retried, and it saves what it has. */
-bool attempt_end_goes_on(const struct job *job, double limit_s);
-
 void eng_timers(struct engine *e);
 /* job_record.give_up of an attempt that had reported by then, and of one that
  * was STALLED without progress: eng_stall_why() has the details. */

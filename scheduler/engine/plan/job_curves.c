@@ -14,9 +14,9 @@
 #include <math.h>
 
 #include "jobs/spec/gpu_sizes.h"
-#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/job_curves.h"
+#include "scheduler/engine/rules/attempt_retry.h"
 #include "scheduler/engine/teach.h"
 
 static void add(struct eng_model *m, const struct throughput *of, int64_t nodes,
@@ -200,7 +200,7 @@ void eng_curves_view(struct engine *e, struct eng_view *t,
     g->goal = goal_of(&rec->job);
     g->min_efficiency = rec->job.min_efficiency;
     g->goes_on =
-        isfinite(io->limit_s) && attempt_end_goes_on(&rec->job, io->limit_s);
+        isfinite(io->limit_s) && attempt_retry_goes_on(&rec->job, io->limit_s);
     g->has_types = eng_curves_prefer_type(e, rec);
     m = eng_model_of(e, rec);
     if (!m &&
