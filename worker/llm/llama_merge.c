@@ -75,12 +75,11 @@ static int check_finite(const struct st_tensor *t, const char *where,
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t count = n - i < BLOCK ? n - i : BLOCK;
         hf_copy(t, i, count, DT_F64, block);
-        for (int64_t k = 0; k < count; k++)
-            if (!isfinite(block[k]))
-                return error_set(err, ERR_INVAL,
-                                 "%s: value %lld of '%.100s' is %s", where,
-                                 (long long)(i + k), t->name,
-                                 isnan(block[k]) ? "NaN" : "infinite");
+        const int64_t k = hf_not_finite(DT_F64, block, count);
+        if (k >= 0)
+            return error_set(err, ERR_INVAL, "%s: value %lld of '%.100s' is %s",
+                             where, (long long)(i + k), t->name,
+                             isnan(block[k]) ? "NaN" : "infinite");
     }
     return 0;
 }

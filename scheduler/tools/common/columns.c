@@ -145,7 +145,9 @@ void columns_text(const struct columns *c, size_t i, const struct members *job,
     }
     const struct member m = members_get(job, "values");
     const double v = cells_number(columns_own_value(c->own[i], m.tree));
-    (void)snprintf(out, cap, isnan(v) ? "-" : "%.4g", v);
+    (void)snprintf(out, cap, "-");
+    if (!isnan(v))
+        (void)snprintf(out, cap, "%.4g", v);
 }
 
 /* A word that is both names the column in a list, and the format if it is
