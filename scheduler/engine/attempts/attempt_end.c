@@ -61,32 +61,13 @@ static void describe_signal(int32_t signo, char *ret, size_t cap)
                    name ? " (SIG" : "", name ? name : "", name ? ")" : "");
 }
 
-/* 0..1, and always the same for one attempt: jobs that ended together do not
- * restart together, and a replay gets the same value. */
-static double chance(const struct job *job)
-{
-    uint64_t x = job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->attempt;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (double)((x ^ (x >> 31)) >> 11) / 9007199254740992.0; /* 2^53 */
-}
-
-/* The base is doubled with each retry, up to the maximum; the backoff is
- * between half of that and all of it. */
-static double backoff(const struct job *job)
-{
-    double longest_s =
-        fmin(job->backoff_s * exp2(job->retries), job->backoff_max_s);
-    return longest_s * (0.5 + 0.5 * chance(job));
-}
-
 /* Requeues the job if it is to be retried after such an end and has retries
  * left; otherwise returns the given end. */
 static struct verdict or_again(const struct job *job, enum spec_retry after,
                                struct verdict v)
 {
     char why[2 * JOB_REASON_CAP], wait[40] = "";
-    double wait_s = backoff(job);
+    double wait_s = attempt_retry_wait_s(job);
     const struct rule_end end = {
         .exit_code = after == RETRY_EXIT ? v.d.exit_code : -1,
         .signal = after == RETRY_SIGNAL ? v.d.signal : 0,

@@ -1,7 +1,26 @@
 /* attempt_retry.c - see attempt_retry.h. */
 #include "scheduler/engine/rules/attempt_retry.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* 0..1, and always the same for one attempt: jobs that ended together do not
+ * restart together, and a replay gets the same value. */
+static double chance(const struct job *job)
+{
+    uint64_t x = job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->attempt;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (double)((x ^ (x >> 31)) >> 11) / 9007199254740992.0; /* 2^53 */
+}
+
+double attempt_retry_wait_s(const struct job *job)
+{
+    double longest_s =
+        fmin(job->backoff_s * exp2(job->retries), job->backoff_max_s);
+    return longest_s * (0.5 + 0.5 * chance(job));
+}
 
 bool attempt_retry_is_due(const struct job *job, enum spec_retry after,
                           const struct rule_end *end,
