@@ -1,0 +1,177 @@
+// api.js - what the daemon says: replies, streams, and errors.
+
+// What a request failed with. code is the daemon's ("NOTFOUND"), or
+// "UNAVAILABLE" when there was no answer; status is 0 then.
+export class ApiError extends Error {
+  constructor(code, message, status, hint) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.hint = hint || null;
+  }
+}
+
+const listeners = new Set();
+let lost = false;
+
+// f(is_lost, why): called when the connection is lost, and when it is back.
+// Returns what removes f.
+export function onConnection(f) {
+  listeners.add(f);
+  return () => listeners.delete(f);
+}
+
+function tell(isLost, why) {
+  if (lost === isLost) return;
+  lost = isLost;
+  for (const f of listeners) f(isLost, why);
+}
+
+async function errorOf(reply) {
+  const text = await reply.text().catch(() => '');
+  try {
+    const e = JSON.parse(text).error;
+    return new ApiError(e.code, e.message, reply.status, e.hint);
+  } catch {
+    const why = text.trim() || `The answer was ${reply.status}.`;
+    return new ApiError(`HTTP ${reply.status}`, why, reply.status);
+  }
+}
+
+async function request(path, options) {
+  let reply;
+  try {
+    reply = await fetch(path, {credentials: 'same-origin', cache: 'no-store', ...options});
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    tell(true, 'mgpu-web does not answer');
+    throw new ApiError('UNAVAILABLE', 'mgpu-web does not answer.', 0);
+  }
+  if (reply.ok) return reply;
+  const error = await errorOf(reply);
+  if (reply.status === 502 || reply.status === 503) tell(true, error.message);
+  throw error;
+}
+
+// GET: the document; with `signal` the request can be ended.
+export async function get(path, signal) {
+  const reply = await request(path, {signal});
+  const value = await reply.json();
+  tell(false);
+  return value;
+}
+
+// GET of text.
+export async function text(path, signal) {
+  return (await request(path, {signal})).text();
+}
+
+export async function post(path, body) {
+  const reply = await request(path, {
+    method: 'POST',
+    headers: {'Content-Type': 'application/json', 'X-Mgpu-Web': '1'},
+    body: JSON.stringify(body || {}),
+  });
+  return reply.json().catch(() => ({}));
+}
+
+function wait(ms, signal) {
+  return new Promise((resolve) => {
+    const id = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => { clearTimeout(id); resolve(); }, {once: true});
+  });
+}
+
+function untilVisible(signal) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!document.hidden || signal.aborted) {
+        document.removeEventListener('visibilitychange', look);
+        resolve();
+      }
+    };
+    document.addEventListener('visibilitychange', look);
+    signal.addEventListener('abort', look, {once: true});
+    look();
+  });
+}
+
+// The pieces of a text stream. Ends when the server ends it; throws ApiError.
+async function* pieces(path, signal) {
+  const reply = await request(path, {signal});
+  tell(false);
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    let piece;
+    try {
+      piece = await reader.read();
+    } catch (e) {
+      throw signal.aborted ? e : new ApiError('UNAVAILABLE', 'The connection was lost.', 0);
+    }
+    if (piece.done) return;
+    yield piece.value;
+  }
+}
+
+// GET of text that goes on (a log that is followed): onText(piece) until the
+// server ends it. Throws ApiError, or AbortError after signal.
+export async function follow(path, onText, signal) {
+  for await (const piece of pieces(path, signal)) onText(piece);
+}
+
+async function readLines(path, onLine, signal) {
+  let rest = '';
+  for await (const piece of pieces(path, signal)) {
+    const lines = (rest + piece).split('\n');
+    rest = lines.pop();
+    for (const line of lines) if (line) onLine(JSON.parse(line));
+  }
+}
+
+const FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 15000, HIDDEN_MS = 60000;
+
+// A stream of JSON lines that goes on: onLine(value), until signal. A stream
+// that ends is opened again after a pause that grows; `path` may be a function,
+// which is asked each time. While nobody sees the page, the stream rests: a
+// browser has six connections for all tabs of an origin. An error that another
+// try cannot mend (400 to 499) ends it: the promise is rejected.
+export async function stream(path, onLine, signal) {
+  let pause = FIRST_PAUSE_MS;
+  while (!signal.aborted) {
+    await untilVisible(signal);
+    if (signal.aborted) return;
+    const one = new AbortController();
+    const end = () => one.abort();
+    let rest = 0;
+    const onHidden = () => {
+      clearTimeout(rest);
+      if (document.hidden) rest = setTimeout(end, HIDDEN_MS);
+    };
+    signal.addEventListener('abort', end);
+    document.addEventListener('visibilitychange', onHidden);
+    try {
+      await readLines(typeof path === 'function' ? path() : path, (line) => {
+        pause = FIRST_PAUSE_MS;
+        onLine(line);
+      }, one.signal);
+    } catch (e) {
+      if (signal.aborted) return;
+      if (e.status >= 400 && e.status < 500 && e.status !== 429) throw e;
+    } finally {
+      clearTimeout(rest);
+      signal.removeEventListener('abort', end);
+      document.removeEventListener('visibilitychange', onHidden);
+    }
+    if (signal.aborted) return;
+    if (!one.signal.aborted) {
+      tell(true, 'the connection was lost');
+      await wait(pause, signal);
+      pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    }
+  }
+}
+
+// The path of a job's data: jobPath('12_3', 'why') is /v1/jobs/12_3/why.
+export function jobPath(id, what) {
+  return `/v1/jobs/${encodeURIComponent(id)}${what ? `/${what}` : ''}`;
+}

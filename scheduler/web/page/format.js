@@ -1,0 +1,75 @@
+// format.js - numbers, times and colours as mgpu-stat shows them.
+
+// "1:02", "1:02:03", "2-01:02:03"; "-" when it is not known.
+export function duration(s) {
+  if (!Number.isFinite(s)) return '-';
+  const t = Math.max(0, Math.round(s));
+  const two = (n) => String(n).padStart(2, '0');
+  const day = Math.floor(t / 86400), h = Math.floor(t / 3600) % 24;
+  const ms = `${two(Math.floor(t / 60) % 60)}:${two(t % 60)}`;
+  if (day) return `${day}-${two(h)}:${ms}`;
+  return h ? `${h}:${ms}` : ms.replace(/^0/, '');
+}
+
+// "~45s", "~12m", "~3h", "~2d".
+export function about(s) {
+  for (const [upTo, unit, letter] of [[90, 1, 's'], [5400, 60, 'm'], [129600, 3600, 'h'], [Infinity, 86400, 'd']])
+    if (s < upTo) return `~${Math.round(s / unit)}${letter}`;
+  return '-';
+}
+
+// "1,234".
+export function count(n) {
+  return Number.isFinite(n) ? String(Math.trunc(n)).replace(/\B(?=(\d{3})+(?!\d))/g, ',') : '-';
+}
+
+// Four significant digits, without zeros at the end, as %.4g has it.
+export function number(v) {
+  if (!Number.isFinite(v)) return '-';
+  const text = v.toPrecision(4);
+  if (!text.includes('e') && Math.abs(v) >= 1e-4) return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+  return v.toExponential(3).replace(/\.?0+e/, 'e');
+}
+
+// "83 %".
+export function percent(share) {
+  return Number.isFinite(share) ? `${Math.round(100 * share)} %` : '-';
+}
+
+// In the reader's own time zone: "14:03:22" today, else "2026-11-29 14:03".
+export function moment(text) {
+  const at = new Date(text);
+  if (!text || Number.isNaN(at.getTime())) return '-';
+  const two = (n) => String(n).padStart(2, '0');
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (at.toDateString() === new Date().toDateString()) return `${clock}:${two(at.getSeconds())}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
+}
+
+// Twelve colours that differ in lightness, too. Black text on each has a
+// contrast above 5:1.
+export const palette = ['#5b9bff', '#f28e2b', '#59b36b', '#b58be0', '#e8c33c', '#3fb8af',
+  '#e8707a', '#8fb7dd', '#a3b24a', '#f08fc0', '#c98a5e', '#6fd3a0'];
+
+// The colour of a job, always the same.
+export function jobColor(id) {
+  return palette[Number(id) % palette.length];
+}
+
+const FINAL = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL']);
+const PENDING = new Set(['NEW', 'QUEUED', 'HELD']);
+export const STATES = ['QUEUED', 'HELD', 'DISPATCHING', 'UNKNOWN', 'STARTING', 'RUNNING',
+  'CHECKPOINTING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL'];
+
+export const isFinal = (state) => FINAL.has(state);
+export const isPending = (state) => PENDING.has(state);
+// It has GPUs, or may.
+export const isLive = (state) => !FINAL.has(state) && !PENDING.has(state);
+
+// The class of a state's badge.
+export function stateClass(state) {
+  if (state === 'RUNNING' || state === 'COMPLETED') return 'good';
+  if (state === 'FAILED' || state === 'NODE_FAIL' || state === 'TIMEOUT') return 'bad';
+  if (state === 'STALLED' || state === 'UNKNOWN' || state === 'HELD') return 'warn';
+  return isLive(state) ? 'busy' : 'plain';
+}
