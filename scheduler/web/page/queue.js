@@ -1,0 +1,308 @@
+// queue.js - the queue as it changes: jobs that have not ended, and below them
+// those that have. One stream (GET /v1/watch) says what changes; the filters
+// work on what it has said, and are in the link.
+import {confirmAction, showWhy} from './actions.js';
+import {el, errorLine, fill, perFrame, setText} from './dom.js';
+import {STATES, isFinal, isLive} from './format.js';
+import {COLUMNS, Rows} from './rows.js';
+
+const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
+const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000;
+const DEFAULT_SORT = 'state';
+
+// ---- filters ----------------------------------------------------------------
+
+// A pattern with * and ? matches the whole name, other text a part of it.
+function nameTest(text) {
+  if (!/[*?]/.test(text)) {
+    const low = text.toLowerCase();
+    return (name) => (name || '').toLowerCase().includes(low);
+  }
+  const source = text.replace(/[.+^${}()|[\]\\]/g, '\\$&').replace(/\*/g, '.*').replace(/\?/g, '.');
+  const re = new RegExp(`^${source}$`);
+  return (name) => re.test(name || '');
+}
+
+function statesTest(text) {
+  if (text === 'all') return () => true;
+  if (text === 'active') return (s) => !isFinal(s);
+  if (text === 'ended') return (s) => isFinal(s);
+  const set = new Set(text.toUpperCase().split(','));
+  return (s) => set.has(s);
+}
+
+function labelsTest(text) {
+  const wanted = text.split(',').filter(Boolean).map((one) => one.split('='));
+  return (labels) => wanted.every(([k, ...v]) => Object.hasOwn(labels || {}, k) && (v.length === 0 || labels[k] === v.join('=')));
+}
+
+// job => whether it is shown.
+function filterOf(params, config) {
+  const user = params.user === 'me' ? config.user : params.user;
+  const tests = [];
+  if (params.name) { const t = nameTest(params.name); tests.push((j) => t(j.name)); }
+  if (params.state) { const t = statesTest(params.state); tests.push((j) => t(j.state)); }
+  if (user && user !== 'all') tests.push((j) => j.user === user);
+  if (params.account) tests.push((j) => j.account === params.account);
+  if (params.partition) tests.push((j) => j.partition === params.partition);
+  if (params.label) { const t = labelsTest(params.label); tests.push((j) => t(j.labels)); }
+  return (job) => tests.every((t) => t(job));
+}
+
+// ---- the fields -------------------------------------------------------------
+
+function option(value, text, chosen) {
+  return el('option', {value, selected: value === chosen}, text);
+}
+
+function stateField(params) {
+  const known = ['', 'active', 'ended', ...STATES];
+  const chosen = params.state || '';
+  return el('select', {'data-key': 'state', 'aria-label': 'State'},
+    option('', 'any state', chosen), option('active', 'not ended', chosen), option('ended', 'ended', chosen),
+    STATES.map((s) => option(s, s, chosen)), known.includes(chosen) ? null : option(chosen, chosen, chosen));
+}
+
+function textField(key, params, placeholder, lists) {
+  const list = el('datalist', {id: `list-${key}`});
+  lists[key] = {list, seen: new Set()};
+  return [el('input', {type: 'search', 'data-key': key, value: params[key] || '', placeholder, list: list.id,
+    autocomplete: 'off', spellcheck: 'false', maxlength: 128}), list];
+}
+
+function fields(params, lists, onChange) {
+  const sort = params.sort || DEFAULT_SORT;
+  const isMore = ['account', 'partition', 'label'].some((k) => params[k]);
+  const form = el('form', {class: 'fields', role: 'search', on: {submit: (e) => e.preventDefault()}},
+    el('label', null, 'Name', el('input', {type: 'search', 'data-key': 'name', 'data-filter': true, value: params.name || '',
+      placeholder: 'part of it, or mnist*', autocomplete: 'off', spellcheck: 'false', maxlength: 128})),
+    el('label', null, 'State', stateField(params)),
+    el('label', null, 'User', textField('user', params, 'all, or me', lists)),
+    el('label', null, 'Ended within', el('select', {'data-key': 'since'},
+      Object.entries(PERIODS).map(([k, [text]]) => option(k, text, params.since || '1d')))),
+    el('label', {class: 'narrow-only'}, 'Sort by', el('select', {'data-key': 'sort'},
+      COLUMNS.map((c) => [option(c.name, c.title, sort), option(`-${c.name}`, `${c.title}, reversed`, sort)]))),
+    el('details', {class: 'more', open: isMore}, el('summary', null, 'More filters'),
+      el('div', {class: 'fields'},
+        el('label', null, 'Account', textField('account', params, 'all', lists)),
+        el('label', null, 'Partition', textField('partition', params, 'all', lists)),
+        el('label', null, 'Label', el('input', {type: 'search', 'data-key': 'label', value: params.label || '',
+          placeholder: 'key=value, or key', autocomplete: 'off', spellcheck: 'false', maxlength: 512})))));
+  const change = (e) => {
+    const key = e.target.dataset.key;
+    if (key) onChange(key, e.target.value.trim());
+  };
+  form.addEventListener('input', change);
+  return form;
+}
+
+// Offers what jobs have: their users, accounts and partitions.
+function offer(lists, job) {
+  for (const [key, l] of Object.entries(lists)) {
+    const value = job[key];
+    if (!value || l.seen.has(value) || l.seen.size > 200) continue;
+    l.seen.add(value);
+    l.list.append(el('option', {value}));
+  }
+}
+
+// ---- the view ---------------------------------------------------------------
+
+class Queue {
+  constructor(root, params, ctx) {
+    this.ctx = ctx;
+    this.params = {...params};
+    this.jobs = new Map(); // id: {job, at}
+    this.dirty = new Set();
+    this.lists = {};
+    this.end = new AbortController();
+    this.flushSoon = perFrame(() => this.flush());
+    const sort = (name) => this.change('sort', this.sort === name ? `-${name}` : name);
+    this.active = new Rows('Jobs that have not ended', sort);
+    this.ended = new Rows('Jobs that have ended', sort);
+    this.build(root);
+    this.apply();
+  }
+
+  get sort() { return this.params.sort || DEFAULT_SORT; }
+
+  build(root) {
+    this.head = el('p', {class: 'quiet head-line', 'aria-live': 'off'});
+    this.notices = el('div');
+    this.form = fields(this.params, this.lists, (k, v) => this.change(k, v));
+    this.activeNone = el('p', {class: 'quiet none'});
+    this.endedNone = el('p', {class: 'quiet none'});
+    this.endedTitle = el('h2', null, 'Ended');
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Queue'), this.head), this.notices, this.form,
+      this.active.el, this.activeNone, this.endedTitle, this.ended.el, this.endedNone);
+    for (const rows of [this.active, this.ended]) {
+      rows.body.addEventListener('click', (e) => this.onClick(e));
+      rows.body.addEventListener('keydown', (e) => this.onKey(e));
+    }
+  }
+
+  // Of a setting of the view, which the link keeps.
+  change(key, value) {
+    if (value && !(key === 'sort' && value === DEFAULT_SORT)) this.params[key] = value;
+    else delete this.params[key];
+    const query = new URLSearchParams();
+    for (const [k, v] of Object.entries(this.params)) if (v && k !== 'id') query.set(k, v);
+    const text = query.toString();
+    this.ctx.replace(text ? `#/queue?${text}` : '#/queue');
+    if (key === 'since' || key === 'state') this.readEnded();
+    this.apply();
+  }
+
+  apply() {
+    this.test = filterOf(this.params, this.ctx.config);
+    const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
+    this.sinceMs = Date.now() - 1000 * ago;
+    this.active.sortBy(this.sort);
+    this.ended.sortBy(this.params.sort || '-id');
+    const select = this.form.querySelector('[data-key=sort]');
+    if (select.value !== this.sort) select.value = this.sort;
+    for (const id of this.jobs.keys()) this.dirty.add(id);
+    this.flushSoon();
+  }
+
+  put(job) {
+    this.jobs.set(job.id, {job, at: Date.now()});
+    this.dirty.add(job.id);
+    this.flushSoon();
+  }
+
+  flush() {
+    for (const id of this.dirty) {
+      const {job, at} = this.jobs.get(id);
+      const isEnded = isFinal(job.state);
+      offer(this.lists, job);
+      const is = this.test(job) && !(isEnded && job.ended && Date.parse(job.ended) < this.sinceMs);
+      (isEnded ? this.active : this.ended).remove(id);
+      if (is) (isEnded ? this.ended : this.active).put(job, at);
+      else (isEnded ? this.ended : this.active).remove(id);
+    }
+    this.dirty.clear();
+    this.active.commit();
+    this.ended.commit();
+    this.showCounts();
+  }
+
+  showCounts() {
+    let running = 0, queued = 0, held = 0;
+    for (const {job} of this.jobs.values()) {
+      running += isLive(job.state) && job.state !== 'DISPATCHING';
+      queued += job.state === 'QUEUED' || job.state === 'NEW' || job.state === 'DISPATCHING';
+      held += job.state === 'HELD';
+    }
+    const s = this.status;
+    const gpus = s ? `${s.slots_total} GPUs or slots: ${s.slots_total - s.slots_free} allocated, ${s.slots_free} idle | ` : '';
+    setText(this.head, `${gpus}${running} running, ${queued} queued, ${held} held`);
+    const isAny = Object.keys(this.params).some((k) => !['sort', 'id', 'since'].includes(k));
+    const isLoaded = this.isLoaded;
+    const none = (el_, rows, what, isWanted) => {
+      rows.el.hidden = rows.size === 0;
+      el_.hidden = rows.size > 0 || !isWanted;
+      setText(el_, !isLoaded ? 'Asking the daemon ...' : isAny ? `No ${what} job matches the filter.` : `No ${what} job.`);
+    };
+    const state = this.params.state ? statesTest(this.params.state) : () => true;
+    const wantsEnded = STATES.some((x) => isFinal(x) && state(x)), wantsActive = STATES.some((x) => !isFinal(x) && state(x));
+    none(this.activeNone, this.active, 'active', wantsActive);
+    none(this.endedNone, this.ended, 'ended', wantsEnded);
+    setText(this.endedTitle, `Ended in ${(PERIODS[this.params.since] || PERIODS['1d'])[0]}`);
+    this.endedTitle.hidden = !wantsEnded;
+  }
+
+  // ---- what a user does ----
+
+  jobOf(target) {
+    const row = target.closest('[data-row]');
+    return row ? this.jobs.get(Number(row.dataset.id)).job : null;
+  }
+
+  onClick(e) {
+    const job = this.jobOf(e.target);
+    if (!job) return;
+    if (e.target.closest('[data-act]')) showWhy(job, this.ctx);
+    else if (!e.target.closest('a') && !String(getSelection())) this.ctx.navigate(`#/job/${encodeURIComponent(job.display_id)}`);
+  }
+
+  onKey(e) {
+    const job = this.jobOf(e.target);
+    if (!job || e.ctrlKey || e.altKey || e.metaKey) return;
+    if (e.key === 'w') showWhy(job, this.ctx);
+    else if (e.key === 'c') confirmAction('cancel', job, this.ctx);
+    else if (e.key === 'h') confirmAction(job.state === 'HELD' ? 'release' : 'hold', job, this.ctx);
+    else if (e.key === 'r') confirmAction('resize', job, this.ctx);
+    else return;
+    e.preventDefault();
+  }
+
+  // ---- what the daemon says ----
+
+  fail(error) {
+    if (!this.end.signal.aborted) fill(this.notices, errorLine(error));
+  }
+
+  async readEnded() {
+    const test = this.params.state ? statesTest(this.params.state) : () => true;
+    const states = STATES.filter((s) => isFinal(s) && test(s));
+    if (states.length === 0) return;
+    const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
+    const since = Math.floor(Date.now() / 1000 - ago);
+    try {
+      const list = await this.ctx.api.get(`/v1/jobs?state=${states}&since=${since}&limit=${ENDED_MOST}`, this.end.signal);
+      for (const job of list.jobs) if (!this.jobs.has(job.id) || isFinal(this.jobs.get(job.id).job.state)) this.put(job);
+      this.isLoaded = true;
+      this.flushSoon();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async readStatus() {
+    clearTimeout(this.statusTimer);
+    try {
+      const s = await this.ctx.api.get('/v1/status', this.end.signal);
+      this.status = s;
+      const a = s.allocator_state;
+      fill(this.notices,
+        s.paused ? el('p', {class: 'notice'}, 'An administrator has paused starts: no job starts.') : null,
+        a && !a.is_ok ? el('p', {class: 'notice bad'}, `${a.name} does not answer${a.why ? `: ${a.why}` : '.'}`) : null);
+    } catch (error) {
+      if (error.status >= 400) this.fail(error);
+    }
+    if (this.end.signal.aborted) return;
+    this.flushSoon();
+    this.statusAt = Date.now();
+    this.statusTimer = setTimeout(() => this.readStatus(), HEAD_EVERY_MS);
+  }
+
+  onLine(line) {
+    if (!line.job) return;
+    this.isLoaded = true;
+    this.put(line.job);
+    // The counts of GPUs change with jobs, and are asked for now and then.
+    if (Date.now() - (this.statusAt || 0) > HEAD_PAUSE_MS) {
+      this.statusAt = Date.now();
+      clearTimeout(this.statusTimer);
+      this.statusTimer = setTimeout(() => this.readStatus(), HEAD_PAUSE_MS / 4);
+    }
+  }
+
+  start() {
+    this.ticker = setInterval(() => this.active.tick(), 1000);
+    this.readStatus();
+    this.readEnded();
+    this.ctx.api.stream('/v1/watch', (line) => this.onLine(line), this.end.signal).catch((error) => this.fail(error));
+    return () => {
+      this.end.abort();
+      clearInterval(this.ticker);
+      clearTimeout(this.statusTimer);
+      this.flushSoon.cancel();
+    };
+  }
+}
+
+export function show(root, params, ctx) {
+  return new Queue(root, params, ctx).start();
+}
