@@ -27,7 +27,7 @@ static const double pause_first_s = 0.02, pause_max_s = 1.0;
 struct http_client {
     CURL *curl;
     char *url, *bearer;
-    char base[300]; /* what paths are appended to */
+    char base[HTTP_BASE_CAP]; /* what paths are appended to */
     double connect_timeout_s, timeout_s;
     size_t max_reply_bytes;
     bool in_doubt;
@@ -41,30 +41,40 @@ static void init_curl(void)
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* "unix:/path" or "http://host:port"; sets c->base. */
-static int parse_url(struct http_client *c, struct error *err)
+int http_client_place(const char *url, const char **ret_socket,
+                      char base[HTTP_BASE_CAP], struct error *err)
 {
     static const char unix_scheme[] = "unix:", http_scheme[] = "http://";
     struct sockaddr_un addr;
-    if (strncmp(c->url, unix_scheme, sizeof(unix_scheme) - 1) == 0) {
-        const char *path = c->url + sizeof(unix_scheme) - 1;
+    if (strncmp(url, unix_scheme, sizeof(unix_scheme) - 1) == 0) {
+        const char *path = url + sizeof(unix_scheme) - 1;
         if (path[0] != '/' || strlen(path) >= sizeof(addr.sun_path))
             return error_set(err, ERR_INVAL,
                              "'%s': expected unix: and an absolute path of at "
                              "most %zu bytes",
-                             c->url, sizeof(addr.sun_path) - 1);
-        (void)curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, path);
-        memcpy(c->base, "http://localhost", sizeof("http://localhost"));
+                             url, sizeof(addr.sun_path) - 1);
+        memcpy(base, "http://localhost", sizeof("http://localhost"));
+        *ret_socket = path;
         return 0;
     }
-    size_t len = strlen(c->url);
+    size_t len = strlen(url);
     size_t skip = sizeof(http_scheme) - 1;
-    if (strncmp(c->url, http_scheme, skip) != 0 || len == skip ||
-        strchr(c->url + skip, '/') || len >= sizeof(c->base))
+    if (strncmp(url, http_scheme, skip) != 0 || len == skip ||
+        strchr(url + skip, '/') || len >= HTTP_BASE_CAP)
         return error_set(err, ERR_INVAL,
-                         "'%s': expected unix:/path or http://host:port",
-                         c->url);
-    memcpy(c->base, c->url, len + 1);
+                         "'%s': expected unix:/path or http://host:port", url);
+    memcpy(base, url, len + 1);
+    *ret_socket = NULL;
+    return 0;
+}
+
+static int parse_url(struct http_client *c, struct error *err)
+{
+    const char *path = NULL;
+    if (http_client_place(c->url, &path, c->base, err) < 0)
+        return -1;
+    if (path)
+        (void)curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, path);
     return 0;
 }
 

@@ -25,6 +25,15 @@ struct http_request {
     const char *idempotency_key; /* or NULL */
 };
 
+enum { HTTP_BASE_CAP = 300 };
+/* Where the URL of a daemon leads.
+ *
+ * out  *ret_socket  within url; NULL: TCP
+ *      base  what a request's path is appended to: "http://localhost"
+ * err  ERR_INVAL an URL of another form */
+int http_client_place(const char *url, const char **ret_socket,
+                      char base[HTTP_BASE_CAP], struct error *err) MUST_CHECK;
+
 struct http_client_conf {
     const char *url;
     const char *bearer;       /* token, or NULL */

@@ -16,7 +16,7 @@
 
 #include "jobs/http/http_internal.h"
 
-static void http_exchange_free(struct http_exchange *x)
+void http_exchange_free(struct http_exchange *x)
 {
     if (!x)
         return;
@@ -35,8 +35,11 @@ void http_exchange_lost(struct http_exchange *x)
         evhttp_request_free(x->req);
     x->req = NULL;
     x->conn = NULL;
-    if (!x->is_stream)
+    if (!x->is_stream) {
+        if (x->left)
+            x->left(x->left_arg); /* x may be gone after it */
         return;
+    }
     if (x->closed)
         x->closed(x->closed_arg);
     http_exchange_free(x);
@@ -153,11 +156,32 @@ const char *http_body(struct http_exchange *x, size_t *ret_len)
 /* ---- the reply ------------------------------------------------------------
  */
 
-static void set_type(struct http_exchange *x, const char *type)
+void http_watch_left(struct http_exchange *x, void (*left)(void *arg),
+                     void *arg)
 {
-    struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
-    (void)evhttp_add_header(out, "Content-Type", type);
-    (void)evhttp_add_header(out, "Cache-Control", "no-store");
+    x->left = left;
+    x->left_arg = arg;
+    if (x->req && !x->conn->hup)
+        (void)http_conn_watch_hup(x->conn); /* else the reply finds out */
+}
+
+void http_add_header(struct http_exchange *x, const char *name,
+                     const char *value)
+{
+    if (x->req)
+        (void)evhttp_add_header(evhttp_request_get_output_headers(x->req), name,
+                                value);
+}
+
+void http_exchange_set_type(struct http_exchange *x, const char *type)
+{
+    const struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
+    const struct http_header *h = x->conn->s->conf.headers;
+    http_add_header(x, "Content-Type", type);
+    if (!evhttp_find_header(out, "Cache-Control"))
+        http_add_header(x, "Cache-Control", "no-store");
+    for (; h && h->name; h++)
+        http_add_header(x, h->name, h->value);
 }
 
 /* in  body  NULL: there was no memory; an empty answer, not a lie */
@@ -165,7 +189,7 @@ static void reply(struct http_exchange *x, int status, const char *type,
                   struct evbuffer *body)
 {
     if (x->req) {
-        set_type(x, type);
+        http_exchange_set_type(x, type);
         http_conn_answered(x->conn);
         evhttp_send_reply(x->req, body ? status : 503, NULL, body);
     }
@@ -305,133 +329,4 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
                                 "Retry-After", seconds);
     http_reply_json(x, 429, text, strlen(text));
     free(text);
-}
-
-/* ---- streams --------------------------------------------------------------
- */
-
-/* The loop calls it a moment later. */
-static void drop(struct http_exchange *x)
-{
-    if (!x->conn->hup)
-        return;
-    x->dropped = true;
-    event_active(x->conn->hup, EV_CLOSED, 0);
-}
-
-void http_stream_start(struct http_exchange *x, const char *type,
-                       void (*closed)(void *arg), void *arg)
-{
-    x->is_stream = true;
-    x->closed = closed;
-    x->closed_arg = arg;
-    if (!x->req) {
-        /* The client left before the answer began. Nobody will call us
-         * again for it, and `closed` must not run before we return: the
-         * exchange stays, swallows what is sent, and ends with the stream.
-         */
-        return;
-    }
-    set_type(x, type);
-    http_conn_set_idle(x->conn, false);
-    evhttp_send_reply_start(x->req, 200, NULL);
-    (void)http_conn_watch_hup(x->conn); /* else a failed write tells */
-}
-
-void http_stream_send(struct http_exchange *x, const char *data, size_t len)
-{
-    if (!x->req || x->dropped || len == 0)
-        return;
-    struct evbuffer *b = evbuffer_new();
-    if (b && evbuffer_add(b, data, len) == 0)
-        evhttp_send_reply_chunk(x->req, b);
-    if (b)
-        evbuffer_free(b);
-    if (!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX)
-        drop(x);
-}
-
-/* ---- text that many streams send ------------------------------------------
- */
-
-struct http_shared {
-    size_t n_refs; /* the event loop has one thread */
-    size_t len;
-    char *data; /* owned */
-};
-
-struct http_shared *http_shared_create(char *data, size_t len)
-{
-    struct http_shared *b = calloc(1, sizeof(*b));
-    if (!b) {
-        free(data);
-        return NULL;
-    }
-    *b = (struct http_shared){.n_refs = 1, .len = len, .data = data};
-    return b;
-}
-
-void http_shared_unref(struct http_shared *b)
-{
-    if (!b || --b->n_refs > 0)
-        return;
-    free(b->data);
-    free(b);
-}
-
-static void on_shared_sent(const void *data, size_t len, void *arg)
-{
-    (void)data;
-    (void)len;
-    http_shared_unref(arg);
-}
-
-/* libevent makes the piece that it appends to a buffer as large as the last one
- * there, and evhttp appends the frame of a chunk. So the last byte is a small
- * piece of its own, which the frame fits into. */
-static bool add_shared(struct evbuffer *out, struct evbuffer *end,
-                       struct http_shared *b)
-{
-    if (evbuffer_add(end, b->data + b->len - 1, 1) < 0)
-        return false;
-    if (b->len > 1 &&
-        evbuffer_add_reference(out, b->data, b->len - 1, on_shared_sent, b) < 0)
-        return false;
-    b->n_refs += b->len > 1;
-    return evbuffer_add_buffer(out, end) == 0;
-}
-
-void http_stream_send_shared(struct http_exchange *x, struct http_shared *b)
-{
-    if (!x->req || x->dropped || b->len == 0)
-        return;
-    struct evbuffer *out = evbuffer_new(), *end = evbuffer_new();
-    bool is_added = out && end && add_shared(out, end, b);
-    if (is_added)
-        evhttp_send_reply_chunk(x->req, out);
-    if (out)
-        evbuffer_free(out);
-    if (end)
-        evbuffer_free(end);
-    if (!is_added || http_conn_behind(x->conn) > HTTP_BEHIND_MAX)
-        drop(x);
-}
-
-void http_stream_end(struct http_exchange *x)
-{
-    if (x->req && x->dropped) {
-        x->closed = NULL; /* a cut reply must not look whole: it ends with */
-        return;           /* its connection, which is on its way down */
-    }
-    if (x->req) {
-        struct evhttp_request *req = x->req;
-        http_conn_answered(x->conn);
-        evhttp_send_reply_end(req);
-    }
-    http_exchange_free(x);
-}
-
-size_t http_stream_behind(const struct http_exchange *x)
-{
-    return x->req ? http_conn_behind(x->conn) : 0;
 }

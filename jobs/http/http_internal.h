@@ -71,6 +71,9 @@ struct http_exchange {
     bool was_seen; /* http_is_first() has said so */
     void (*closed)(void *arg);
     void *closed_arg;
+    void (*drained)(void *arg);
+    void (*left)(void *arg); /* before the reply */
+    void *left_arg;
 };
 
 /* http_exchange.c */
@@ -79,6 +82,10 @@ struct http_exchange {
 int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
+
+void http_exchange_free(struct http_exchange *x); /* NULL is fine */
+/* The headers that each reply has. */
+void http_exchange_set_type(struct http_exchange *x, const char *type);
 
 /* http_listen.c: listen again, after a rest; who is at the other end. */
 void http_listen_resume(evutil_socket_t fd, short what, void *arg);

@@ -8,6 +8,8 @@
 static bool match(const char *route, const char *path, struct http_exchange *x)
 {
     while (*route && *path) {
+        if (*route == '*')
+            return true;
         if (*route != ':') {
             if (*route++ != *path++)
                 return false;

@@ -146,15 +146,22 @@ static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
 static void refuse(struct http_conn *c, int status, const char *reason,
                    const char *code, const char *why)
 {
-    char body[256], text[512];
+    char body[256], more[1024] = "", text[1536];
+    size_t len = 0;
+    for (const struct http_header *h = c->s->conf.headers;
+         h && h->name && len < sizeof(more); h++)
+        len += (size_t)snprintf(more + len, sizeof(more) - len, "%s: %s\r\n",
+                                h->name, h->value);
+    if (len >= sizeof(more)) /* none is better than half of one */
+        more[0] = '\0';
     int n = snprintf(body, sizeof(body),
                      "{\"schema\":\"mgpu.error/1\",\"error\":"
                      "{\"code\":\"%s\",\"message\":\"%s\"%s}}",
                      code, why, status == 503 ? RETRY_AFTER : "");
     n = snprintf(text, sizeof(text),
                  "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
-                 "Connection: close\r\nContent-Length: %d\r\n\r\n%s",
-                 status, reason, n, body);
+                 "Connection: close\r\nContent-Length: %d\r\n%s\r\n%s",
+                 status, reason, n, more, body);
     if (n > 0)
         (void)send(c->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(c->fd, SHUT_RDWR);

@@ -32,8 +32,13 @@ typedef void (*http_handler_f)(void *arg, struct http_exchange *x);
 
 struct http_route {
     const char *method;
-    const char *path; /* "/v1/jobs/:id/events"; at most 3 parameters */
+    /* "/v1/jobs/:id/events", with at most 3 parameters. "*" at the end stands
+     * for one character or more of any kind. */
+    const char *path;
     http_handler_f fn;
+};
+struct http_header {
+    const char *name, *value;
 };
 
 enum { HTTP_MORE = 8 };
@@ -44,6 +49,9 @@ struct http_server_conf {
     double request_timeout_s;
     double header_timeout_s; /* from the first byte on; 0: as the whole */
     double idle_timeout_s;   /* between two requests; 0: ten minutes */
+    /* Of each reply, except evhttp's own for a body that is too long, a
+     * constant text; ends with a NULL name; borrowed; may be NULL. */
+    const struct http_header *headers;
     int32_t max_clients, max_clients_per_uid;
     /* Connections of one address over TCP, with a known user or without; 0: as
      * of a uid. */
@@ -129,8 +137,17 @@ bool http_is_gone(const struct http_exchange *x);
  * the exchange ends instead. */
 void http_again(struct http_exchange *x);
 
+/* left() is called once, from the loop, when the client leaves before the reply
+ * begins. The exchange stays until it is answered. */
+void http_watch_left(struct http_exchange *x, void (*left)(void *arg),
+                     void *arg);
+
 /* ---- the reply; exactly one of these, once
  * ----------------------------------- */
+/* A header of the reply that follows. One named Cache-Control replaces the
+ * no-store that replies have. */
+void http_add_header(struct http_exchange *x, const char *name,
+                     const char *value);
 void http_reply_json(struct http_exchange *x, int status, const char *json,
                      size_t len);
 void http_reply_text(struct http_exchange *x, int status, const char *type,
@@ -158,6 +175,13 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
  * time. */
 void http_stream_start(struct http_exchange *x, const char *type,
                        void (*closed)(void *arg), void *arg);
+/* The same with another status than 200. */
+void http_stream_start_as(struct http_exchange *x, int status, const char *type,
+                          void (*closed)(void *arg), void *arg);
+/* drained() is called, with the arg of the stream, when the client has taken
+ * all that was sent by http_stream_send() from now on. */
+void http_stream_on_drained(struct http_exchange *x,
+                            void (*drained)(void *arg));
 void http_stream_send(struct http_exchange *x, const char *data, size_t len);
 /* The same with text that many streams send: a client that is behind holds a
  * reference, not a copy. */
@@ -168,6 +192,8 @@ struct http_shared *http_shared_create(char *data, size_t len);
 void http_shared_unref(struct http_shared *b); /* NULL is fine */
 void http_stream_send_shared(struct http_exchange *x, struct http_shared *b);
 void http_stream_end(struct http_exchange *x);
+/* Ends it so that the client sees that something is missing. */
+void http_stream_cut(struct http_exchange *x);
 /* Bytes that the client has yet to take: who sends much waits for it. */
 size_t http_stream_behind(const struct http_exchange *x);
 

@@ -37,8 +37,7 @@ static const double REQUEST_S = 10;
  * mgpu.yaml(5). */
 static const double LIMITED_S = 60;
 
-/* Over TCP the daemon cannot see the uid of the client. */
-static int authorize(void *arg, const struct http_request *req, struct buf *out,
+int client_authorize(void *arg, const struct http_request *req, struct buf *out,
                      struct error *err)
 {
     const char *socket = getenv("MGPU_MUNGE_SOCKET");
@@ -55,7 +54,7 @@ static int make_http(const struct client *c, struct http_client_conf *conf,
 {
     conf->url = c->url;
     if (strncmp(c->url, "unix:", 5) != 0)
-        conf->authorize = authorize;
+        conf->authorize = client_authorize;
     return http_client_create(conf, ret, err);
 }
 

@@ -21,6 +21,15 @@ void client_destroy(struct client *c); /* NULL is fine */
 int client_patience(struct client *c, double request_s,
                     struct error *err) MUST_CHECK;
 
+/* Appends to out the value of the header Authorization for a request over TCP,
+ * where the daemon cannot see the uid of the client: a credential of MUNGE for
+ * this request alone. Blocks for about a millisecond.
+ * in   arg  not used
+ * err  those of cred_make() */
+struct http_request;
+int client_authorize(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err) MUST_CHECK;
+
 /* The JSON object of the reply; a reply of >= 400 becomes err. key may be NULL.
  * own  the caller ends *ret with json_decref() */
 int client_get(struct client *c, json_t **ret, struct error *err,
