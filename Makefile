@@ -118,7 +118,7 @@ nvflags  = $(ccbin) -O3 -g -std=c++17 \
            -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
 
 # ---- layers: name, folder, and the layers below it, nearest first ---------
-layers := base jobs kernels db slurm policy engine ctld tools sim worker model
+layers := base jobs kernels db slurm policy engine ctld tools web sim worker model
 
 # The folders of a layer, lowest first: each may call those before it and the
 # layers below. Each is an archive, and must link with no more than that
@@ -137,6 +137,7 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
                    maintenance usage ingest job_list api) scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
+rooms_web     := scheduler/web
 rooms_sim     := $(call under,scheduler/sim,trace past run output) scheduler/sim
 rooms_worker  := $(call under,worker,comm report process profile \
                    checkpoint data/image data/rows data/tokenizer data/chat \
@@ -153,6 +154,7 @@ below_policy  := jobs base
 below_engine  := policy slurm db jobs base
 below_ctld    := engine policy slurm db jobs base
 below_tools   := jobs base
+below_web     := tools jobs base
 below_sim     := tools engine policy slurm db jobs base
 below_worker  := kernels jobs base
 below_model   := worker tools kernels jobs base
@@ -161,7 +163,7 @@ below_model   := worker tools kernels jobs base
 mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
          scheduler/tools/stat/stat.c scheduler/tools/cancel/cancel.c \
          scheduler/tools/admin/admin.c \
-         scheduler/sim/main.c slurm/batch/batch.c slurm/local/shepherd.c \
+         scheduler/sim/main.c scheduler/web/main.c slurm/batch/batch.c slurm/local/shepherd.c \
          slurm/local/gpuwatch.c slurm/helper/helper.c \
          worker/main.c worker/model_tool/main.c
 
@@ -206,6 +208,7 @@ ldlibs_policy  := $(ldlibs_jobs)
 ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
+ldlibs_web     := $(ldlibs_jobs)
 ldlibs_sim     := -lz $(ldlibs_engine)
 ldlibs_model    = $(ldlibs_worker)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
@@ -213,11 +216,12 @@ ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz \
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \
-          submit stat cancel admin sim model)
+          submit stat cancel admin web sim model)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
           $(if $(filter %sim,$(b)),scheduler/sim/main.c) \
+          $(if $(filter %web,$(b)),scheduler/web/main.c) \
           $(if $(filter %worker,$(b)),worker/main.c) \
           $(if $(filter %model,$(b)),worker/model_tool/main.c),$(mains))),$(b)))
 bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
@@ -237,7 +241,7 @@ flags := $(CC) $(cppflags) $(cuda_cflags) $(cflags) $(CXX) $(kflags) \
          $(cxxflags) $(NVCC) $(nvflags)
 files := $(foreach l,$(layers),$(call srcs,$(l)))
 dnnl := $(DNNL) $(dnnl_library)
-$(B)/flags $(B)/files $(B)/dnnl: $(B)/%: FORCE
+$(B)/flags $(B)/files $(B)/dnnl $(B)/web_page: $(B)/%: FORCE
 	@mkdir -p $(@D)
 	@echo '$($*)' | cmp -s - $@ || echo '$($*)' > $@
 FORCE:
@@ -253,6 +257,15 @@ $(B)/obj/scheduler/tools/export/paper_results.o: $(wildcard jobs/paper/*.csv)
 $(B)/obj/scheduler/tools/export/html_page.o: \
 	$(wildcard scheduler/tools/export/report.css \
 	  scheduler/tools/export/report.js)
+# So are the files of mgpu-web's page; the list of them is made here.
+web_page := $(sort $(wildcard scheduler/web/page/*))
+$(B)/gen/web_page.inc: $(B)/web_page
+	@mkdir -p $(@D)
+	$(Q)for f in $(notdir $(web_page)); do n=$$((n + 1)); \
+	    echo "EMBED($$n, \"$$f\")"; done >$@
+$(B)/obj/scheduler/web/web_files.o: $(B)/gen/web_page.inc $(web_page)
+$(B)/obj/scheduler/web/web_files.o: \
+	cppflags += -DWEB_PAGE='"$(B)/gen/web_page.inc"'
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 # Of four files alone, so that no other one depends on it.
@@ -338,6 +351,7 @@ $(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
 endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
 $(eval $(call program,mgpu-sim,scheduler/sim/main.c,sim))
+$(eval $(call program,mgpu-web,scheduler/web/main.c,web))
 $(eval $(call program,mgpu-batch,slurm/batch/batch.c,slurm))
 $(eval $(call program,mgpu-shepherd,slurm/local/shepherd.c,slurm))
 $(eval $(call program,mgpu-gpuwatch,slurm/local/gpuwatch.c,slurm))

@@ -13,7 +13,7 @@ install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
 	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
-	for t in submit stat cancel admin sim model; do install -D -m 644 \
+	for t in submit stat cancel admin web sim model; do install -D -m 644 \
 	    scheduler/tools/completion.bash \
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
 	install -D -m 644 scheduler/tools/completion.zsh $(DESTDIR)$(zshdir)/_mgpu
@@ -43,8 +43,8 @@ uninstall:
 	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu \
 	    $(DESTDIR)$(datadir)/mgpu
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
-	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
-	    mgpu-model
+	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-web \
+	    mgpu-sim mgpu-model
 	rm -f $(DESTDIR)$(zshdir)/_mgpu
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done

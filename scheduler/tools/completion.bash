@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # completion.bash - bash completion for mgpu-submit, mgpu-stat, mgpu-cancel,
-# mgpu-admin, mgpu-sim and mgpu-model.
+# mgpu-admin, mgpu-web, mgpu-sim and mgpu-model.
 #
 # The options come from the tool's own --help, which is printed from the
 # table that its parser reads, and columns from -o help: nothing to keep in
@@ -78,6 +78,7 @@ _mgpu() {
         mgpu-sim)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             ;;
+        mgpu-web) ;;
         mgpu-stat)
             mapfile -t COMPREPLY < <(compgen -W \
                 "$(_mgpu_jobs --user me -t all -c 500)" -- "$cur")
@@ -90,4 +91,4 @@ _mgpu() {
     esac
 }
 complete -o filenames -F _mgpu mgpu-submit mgpu-sim mgpu-model
-complete -F _mgpu mgpu-stat mgpu-cancel mgpu-admin
+complete -F _mgpu mgpu-stat mgpu-cancel mgpu-admin mgpu-web

@@ -1,4 +1,4 @@
-#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim mgpu-model
+#compdef mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-web mgpu-sim mgpu-model
 # completion.zsh - zsh completion; installed as _mgpu, read by compinit.
 #
 # As completion.bash: options from --help, columns from -o help.
@@ -68,6 +68,7 @@ _mgpu() {
     mgpu-sim)
         _files
         ;;
+    mgpu-web) ;;
     mgpu-admin)
         [[ " $words " == *" update "* ]] && compadd -S '' -- time_limit= \
             partition= account= priority= sweep.max_parallel=

@@ -35,6 +35,7 @@ same_options() {
 @test "mgpu-stat: help and page" { same_options mgpu-stat mgpu-stat.1; }
 @test "mgpu-cancel: help and page" { same_options mgpu-cancel mgpu-cancel.1; }
 @test "mgpu-admin: help and page" { same_options mgpu-admin mgpu-admin.8; }
+@test "mgpu-web: help and page" { same_options mgpu-web mgpu-web.1; }
 @test "mgpu-sim: help and page" { same_options mgpu-sim mgpu-sim.1; }
 @test "mgpu-model: help and page" { same_options mgpu-model mgpu-model.1; }
 @test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
@@ -77,7 +78,7 @@ same_options() {
 }
 
 @test "each --help fits a terminal of 80 columns" {
-    for tool in submit stat cancel admin sim model ctld worker; do
+    for tool in submit stat cancel admin web sim model ctld worker; do
         "$bin/mgpu-$tool" --help >"$BATS_TEST_TMPDIR/help"
         [ "$(wc -L <"$BATS_TEST_TMPDIR/help")" -lt 80 ] ||
             { echo "mgpu-$tool" && false; }
@@ -115,8 +116,8 @@ same_options() {
 @test "completion offers the options of --help" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
-        mgpu-model; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-web \
+        mgpu-sim mgpu-model; do
         COMP_WORDS=("$bin/$tool" --)
         COMP_CWORD=1
         _mgpu
@@ -166,8 +167,8 @@ update_keys() {
 @test "completion for zsh offers the same as that for bash" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-sim \
-        mgpu-model; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-web \
+        mgpu-sim mgpu-model; do
         complete_zsh "$bin/$tool" -- | sort -u >"$BATS_TEST_TMPDIR/offered"
         help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
     done

@@ -31,6 +31,7 @@ allowed() { # LAYER
     # The simulator drives the engine; its command line is that of the tools.
     scheduler/sim)      echo "$1 scheduler/tools scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
     scheduler/tools)    echo "scheduler/tools jobs jobs/base" ;;
+    scheduler/web)      echo "$1 scheduler/tools jobs jobs/base" ;;
     scheduler/*)        echo "$1 scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
     *)                  echo "" ;;
     esac

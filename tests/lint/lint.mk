@@ -26,7 +26,7 @@ space := $(subst ,, )
 layer_row = $(1):$(subst $(space),$(comma),$(strip $(patsubst $(1)/%,%, \
     $(filter $(1)/%,$(2)))))
 layer_rows = $(foreach d,jobs kernels db slurm,$(call \
-    layer_row,$d,$(rooms_$d))) $(foreach d,policy engine ctld tools sim,$(call \
+    layer_row,$d,$(rooms_$d))) $(foreach d,policy engine ctld tools web sim,$(call \
     layer_row,scheduler/$d,$(rooms_$d))) \
     $(call layer_row,worker,$(rooms_worker)) worker/model_tool:
 lint: all

@@ -1,0 +1,35 @@
+/* http_upstream.h - passes requests of the page on to the daemon.
+ *
+ * One event loop, no threads: each request is a transfer of libcurl beside the
+ * others. Of the client's request only its method, its path and query, its body
+ * and the header Idempotency-Key are passed on, never cookies or Authorization.
+ * Over the unix socket the daemon sees the uid of this process, over TCP a
+ * credential of MUNGE that this process makes.
+ */
+#ifndef MGPU_SCHEDULER_WEB_HTTP_UPSTREAM_H
+#define MGPU_SCHEDULER_WEB_HTTP_UPSTREAM_H
+
+#include "jobs/base/error.h"
+
+struct event_base; /* libevent */
+struct http_exchange;
+struct web_upstream;
+
+/* in   url  unix:PATH or http://HOST:PORT
+ * err  ERR_INVAL another form of URL, ERR_NOMEM */
+int web_upstream_create(struct event_base *base, const char *url,
+                        struct web_upstream **ret,
+                        struct error *err) MUST_CHECK;
+/* Ends the transfers that go on. Their exchanges must be gone, or end with
+ * their server before the next turn of the loop. NULL is fine. */
+void web_upstream_destroy(struct web_upstream *u);
+
+/* Answers x with what the daemon answers to the same method and target, which
+ * the caller has checked (web_path.h). The reply is sent as it comes: when the
+ * client does not take it, the daemon waits; when the client leaves, the
+ * request to the daemon ends. 403, 502, 503 and 504 with an error in JSON when
+ * the daemon cannot be asked. A reply that the daemon breaks off is cut, too.
+ */
+void web_upstream_pass(struct web_upstream *u, struct http_exchange *x);
+
+#endif
