@@ -41,6 +41,7 @@ struct store_query {
                       * any), iteration, epoch, iteration, epoch, gpus */
     int64_t limit;   /* 0: no limit */
     int32_t last;    /* 1: the last `limit` rows, still in key order */
+    uint32_t columns; /* bit i: column i of the view alone; 0: all */
 };
 
 /* A size that a class of jobs has not run on, relative to a measured one. */

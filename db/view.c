@@ -75,5 +75,11 @@ int view_check_query(const struct store_query *q, struct error *err)
     if (q->limit < 0)
         return error_set(err, ERR_INVAL, "a limit of %lld rows",
                          (long long)q->limit);
+    size_t n = 0;
+    while (n < VIEW_COLUMNS_MAX && views[q->view].columns[n])
+        n++;
+    if (q->columns >> n)
+        return error_set(err, ERR_INVAL, "no column %zu of %s", n,
+                         views[q->view].name);
     return 0;
 }

@@ -19,7 +19,7 @@ struct view {
 
 extern const struct view views[VIEW_N];
 
-/* err  ERR_INVAL no such view, or a negative limit */
+/* err  ERR_INVAL no such view or column, or a negative limit */
 int view_check_query(const struct store_query *q, struct error *err) MUST_CHECK;
 
 #endif

@@ -33,16 +33,21 @@ static const struct source {
                       {"class", "gpus", "nodes", "gpu_type"}},
 };
 
-static int add_columns(struct buf *sql, enum store_view view, struct error *err)
+static int add_columns(struct buf *sql, const struct store_query *q,
+                       struct error *err)
 {
-    const char *const *c = views[view].columns;
+    const char *const *c = views[q->view].columns;
+    const char *before = "SELECT ";
 
     for (int i = 0; i < VIEW_COLUMNS_MAX && c[i]; i++) {
         /* As in v_metric: -1 stands for NULL in the primary key. */
-        bool none = view == VIEW_METRIC && strcmp(c[i], "iteration") == 0;
+        bool none = q->view == VIEW_METRIC && strcmp(c[i], "iteration") == 0;
+        if (q->columns != 0 && !(q->columns >> i & 1))
+            continue;
         if (buf_addf(sql, err, none ? "%snullif(t.%s, -1) AS %s" : "%st.%s",
-                     i ? ", " : "SELECT ", c[i], c[i]) < 0)
+                     before, c[i], c[i]) < 0)
             return -1;
+        before = ", ";
     }
     return 0;
 }
@@ -66,7 +71,7 @@ static int build(struct buf *sql, const struct store_query *q,
     const struct source *src = &sources[q->view];
     bool backwards = q->last && q->limit > 0;
 
-    if (add_columns(sql, q->view, err) < 0 ||
+    if (add_columns(sql, q, err) < 0 ||
         buf_addf(sql, err,
                  backwards ? " FROM (SELECT * FROM %s AS t" : " FROM %s AS t",
                  src->table) < 0 ||
@@ -112,13 +117,11 @@ static int bind(sqlite3_stmt *st, const struct store_query *q)
     return SQLITE_OK;
 }
 
-/* Column i of st's current row; its name and text are borrowed until the next
- * step. */
-static struct store_cell query_cell(sqlite3_stmt *st, int i)
+/* Column i of st's current row; its text is borrowed until the next step. */
+static struct store_cell query_cell(sqlite3_stmt *st, int i, const char *name)
 {
-    struct store_cell c = {.name = sqlite3_column_name(st, i)};
+    struct store_cell c = {.name = name};
 
-    c.name = c.name ? c.name : "";
     switch (sqlite3_column_type(st, i)) {
     case SQLITE_NULL:
         break;
@@ -143,11 +146,17 @@ static int run(const struct db *d, sqlite3_stmt *st,
                void *arg, struct error *err)
 {
     struct store_cell cells[VIEW_COLUMNS_MAX];
+    const char *names[VIEW_COLUMNS_MAX] = {NULL};
     int n = sqlite3_column_count(st), rc;
 
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        /* The first step may have prepared st again; names stay from then. */
+        for (int i = 0; i < n && !names[i]; i++) {
+            names[i] = sqlite3_column_name(st, i);
+            names[i] = names[i] ? names[i] : "";
+        }
         for (int i = 0; i < n; i++)
-            cells[i] = query_cell(st, i);
+            cells[i] = query_cell(st, i, names[i]);
         if (row(arg, cells, (size_t)n, err) < 0)
             return -1;
     }

@@ -120,6 +120,15 @@ static void test_filters(struct fixture *fx)
     q.limit = 100;
     ok(strlen(queried(fx->s, q)) == 32 * strlen("1 1 0 4 'x' 1r\n"),
        "fewer rows than the limit: all of them");
+    q = (struct store_query){.view = VIEW_METRIC, .rank = 1, .job = 1};
+    q.after = 3;
+    q.columns = 1U << 1 | 1U << 3 | 1U << 5;
+    is_str(queried(fx->s, q), "1 4 1r\n2 4 1r\n", "some columns");
+    q.columns = 1U << 6;
+    struct error err = ERROR_INIT;
+    is_int(fx->s->metrics->query(fx->s, &q, print_row, NULL, &err), -1,
+           "a column that there is not");
+    is_int(err.code, ERR_INVAL, "is invalid");
     q = (struct store_query){.view = VIEW_METRIC, .rank = -1, .job = 3};
     is_str(queried(fx->s, q), "", "no such job: no rows, no error");
     fx_end(fx);
