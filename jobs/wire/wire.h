@@ -154,6 +154,8 @@
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
  *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
  *     columns of the view in mgpu-db(5), without "job"
+ *   mgpu.curve/1  {"job":12,"of","x","complete","width","n","cursor",
+ *     "columns":[..],"rows":[[1,128,255,..],..]} - see Curves in mgpu-ctld(8)
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpu_bytes","gpus_total",
  *     "gpus_free","is_up","state","why","used","partitions","features",
  *     "reservation","address"}]}

@@ -30,6 +30,7 @@ void serve_events(void *arg, struct http_exchange *x);
 void serve_iterations(void *arg, struct http_exchange *x);
 void serve_epochs(void *arg, struct http_exchange *x);
 void serve_values(void *arg, struct http_exchange *x);
+void serve_curve(void *arg, struct http_exchange *x);
 void serve_profile(void *arg, struct http_exchange *x);
 void serve_scaling(void *arg, struct http_exchange *x);
 void serve_logs(void *arg, struct http_exchange *x);

@@ -24,6 +24,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/jobs/:id/iterations", serve_iterations},
     {"GET", "/v1/jobs/:id/epochs", serve_epochs},
     {"GET", "/v1/jobs/:id/values", serve_values},
+    {"GET", "/v1/jobs/:id/curve", serve_curve},
     {"GET", "/v1/jobs/:id/profile", serve_profile},
     {"GET", "/v1/jobs/:id/scaling", serve_scaling},
     {"GET", "/v1/jobs/:id/logs", serve_logs},

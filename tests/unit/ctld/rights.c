@@ -115,6 +115,7 @@ static void test_strangers(void)
         {"GET", "/v1/jobs/1/iterations", NULL},
         {"GET", "/v1/jobs/1/epochs", NULL},
         {"GET", "/v1/jobs/1/values", NULL},
+        {"GET", "/v1/jobs/1/curve?of=loss", NULL},
         {"GET", "/v1/jobs/1/profile", NULL},
         {"GET", "/v1/jobs/1/scaling", NULL},
         {"GET", "/v1/jobs/1/logs", NULL},
