@@ -126,9 +126,9 @@ struct model_ops {
     const struct model_plan *(*planned)(const struct model *m);
 
     /* The parameters in their order, covering all. Returns how many there
-     * are. */
-    int32_t (*ranges)(const struct model *m,
-                      struct model_range ret[MODEL_RANGES]);
+     * are, and gives the first `cap` of them; with cap 0, ret may be NULL. */
+    int32_t (*ranges)(const struct model *m, struct model_range *ret,
+                      int32_t cap);
 
     /* Calls each() for every tensor of a checkpoint, in the order of the file:
      * name, shape and values. t is valid during the call. With exchange(),

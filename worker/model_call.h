@@ -93,9 +93,9 @@ static inline const struct model_plan *model_planned(const struct model *m)
 }
 
 static inline int32_t model_ranges(const struct model *m,
-                                   struct model_range ret[MODEL_RANGES])
+                                   struct model_range *ret, int32_t cap)
 {
-    return m->ops->ranges(m, ret);
+    return m->ops->ranges(m, ret, cap);
 }
 
 /* NULL: the parameters are the same on every rank. */

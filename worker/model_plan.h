@@ -18,12 +18,14 @@ struct model_plan {
     /* Gradients that are there at a time, where backward() hands them over in
      * parts (model_ops.part); 0: all. */
     int64_t parts;
+    int32_t ranges; /* of whole parameters, see model_ops.ranges */
     /* Beside it, on a GPU: the device's scratch of the widest layer's op, and
      * by how much arrays are larger whose rows it pads. */
     int64_t bytes_scratch;
 };
 
-/* A part of the parameters. */
+/* A part of the parameters: a tensor, or where these are more than
+ * MODEL_RANGES, neighbours of a kind. */
 struct model_range {
     int64_t first, count;
     bool is_norm_bias; /* recipes keep these from weight decay */

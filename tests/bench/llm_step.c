@@ -278,7 +278,7 @@ static int64_t planned(const struct bench *b)
     const int64_t tokens = (int64_t)b->conf.batch * b->conf.row_tokens;
     return p.bytes_total + (is_mixed(b) ? mixed_bytes(&p) : 0) +
            optimizer_bytes(&b->spec, is_mixed(b) ? DT_F32 : b->conf.dt,
-                           p.params) +
+                           p.params, p.ranges) +
            TOKENS_LISTS * tokens * (int64_t)sizeof(int32_t);
 }
 
@@ -450,7 +450,9 @@ static void open_optimizer(struct bench *b)
     struct error err = ERROR_INIT;
     struct model_range m[MODEL_RANGES];
     struct optimizer_range r[MODEL_RANGES];
-    const int32_t n = model_ranges(b->m, m);
+    const int32_t n = model_ranges(b->m, m, MODEL_RANGES);
+    must(n > MODEL_RANGES ? error_set(&err, ERR_INVAL, "%d ranges", n) : 0,
+         &err);
     for (int32_t i = 0; i < n; i++)
         r[i] =
             (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};

@@ -257,7 +257,7 @@ static double worst_of(struct rig *r, const double *g,
 static void test_gradient(struct rig *r)
 {
     struct model_range range[MODEL_RANGES];
-    const int32_t n = model_ranges(r->m, range);
+    const int32_t n = model_ranges(r->m, range, MODEL_RANGES);
     double *p = model_params(r->m), worst = 0, off = 0, most = 0;
     struct rng rng;
     test_ranges(r, range, n);

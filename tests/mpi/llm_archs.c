@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tests/mpi/llm_equal.h"
+#include "tests/unit/worker/llm_drawn.h"
 
 static const struct {
     const char *name;
@@ -43,6 +44,45 @@ static void test_ranks(void)
         return;
     test_equal(&spec, 1e-12, 1e-10, "mistral, lora of many ranks");
     spec_clear(&spec);
+}
+
+static double drawn(const struct llama_tensor *t, int32_t k, int64_t i)
+{
+    const double v = sin(1.7 * (double)i + 0.3 * k);
+    return t->is_norm ? 1 + 0.1 * v : 0.1 * v;
+}
+
+/* A model of 90 layers of Qwen3, whose tensors are more than MODEL_RANGES, as
+ * are neighbours of a kind; the norms have no weight decay. */
+static void test_deep(void)
+{
+    static const struct llama_config c = {.arch = ARCH_QWEN3,
+                                          .vocab = 80,
+                                          .hidden = 8,
+                                          .ffn = 12,
+                                          .layers = 90,
+                                          .heads = 2,
+                                          .kv_heads = 1,
+                                          .head_dim = 4,
+                                          .max_positions = 128,
+                                          .head_norms = true};
+    struct job_spec spec = {.version = 0};
+    char dir[] = "/tmp/mgpu-deep.XXXXXX";
+    if (mpi_rank == 0 && mkdtemp(dir) == NULL)
+        abort();
+    if (mpi_rank == 0)
+        llm_write_model(dir, &c, drawn);
+    MPI_Bcast(dir, sizeof(dir), MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (!llm_small(&spec, "full", &llm_untied, "clip_grad_norm: 1"))
+        return;
+    free(spec.train.checkpointer.dir);
+    spec.train.checkpointer.dir = strdup(dir);
+    spec.train.optimizer.no_decay = NO_DECAY_NORM_BIAS;
+    test_equal(&spec, 1e-12, 1e-10, "qwen3 of 90 layers, full");
+    spec_clear(&spec);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mpi_rank == 0)
+        llm_remove_model(dir);
 }
 
 static const struct {
@@ -86,6 +126,7 @@ int main(int argc, char **argv)
         }
     }
     test_ranks();
+    test_deep();
     (void)mpi_ok(comm_mpi_use(0, &err) == 0, &err, "all again");
     return mpi_tap_done();
 }

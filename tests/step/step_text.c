@@ -99,7 +99,9 @@ static int take_optimizer(struct text_parts *p, const struct job_spec *spec,
 {
     struct model_range m[MODEL_RANGES];
     struct optimizer_range r[MODEL_RANGES];
-    const int32_t n = model_ranges(p->m, m);
+    const int32_t n = model_ranges(p->m, m, MODEL_RANGES);
+    if (n > MODEL_RANGES)
+        return error_set(err, ERR_INVAL, "%d ranges", n);
     for (int32_t i = 0; i < n; i++)
         r[i] =
             (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};
@@ -143,7 +145,8 @@ int step_record_shared(struct device *d, const struct step_text *x,
         rc = take_optimizer(&p, &spec, err);
     if (rc == 0) {
         *ret_bytes = model_planned(p.m)->bytes_total +
-                     optimizer_bytes(&spec, DT_BF16, p.optimizer.n);
+                     optimizer_bytes(&spec, DT_BF16, p.optimizer.n,
+                                     p.optimizer.n_ranges);
         device_record_text(d, x->document, conf.shape.vocab);
         device_record_to(d, ret);
         rc = text_calls(&p, err);

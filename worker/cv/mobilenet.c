@@ -17,6 +17,8 @@
 enum {
     ALIGN = 256,
     GPU_ROW_BYTES = 16, /* a GPU's device.row_bytes */
+    /* Of each layer its weights, and its norm with its bias. */
+    RANGES = 2 * (ARCH_LAYERS + 1)
 };
 
 struct cursor {
@@ -97,6 +99,7 @@ static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
     plan->bytes_scratch =
         widest * (int64_t)t + padding_bytes(conf, stem, columns);
     plan->params = a->params;
+    plan->ranges = RANGES;
     plan->state = a->running;
 }
 
@@ -141,22 +144,24 @@ static const struct model_plan *planned(const struct model *model)
 
 /* Convolutions and the classifier's weights, and between them the norms' and
  * the biases. */
-static int32_t ranges(const struct model *model,
-                      struct model_range ret[MODEL_RANGES])
+static int32_t ranges(const struct model *model, struct model_range *ret,
+                      int32_t cap)
 {
     const struct arch *a = &((const struct mobilenet *)model)->arch;
+    struct model_range all[RANGES];
     int32_t n = 0;
-    static_assert(2 * (ARCH_LAYERS + 1) <= MODEL_RANGES, "room for all");
     for (int32_t i = 0; i < ARCH_LAYERS; i++) {
         const struct layer *l = &a->layers[i];
-        ret[n++] = (struct model_range){l->weight, l->weights, false};
-        ret[n++] =
+        all[n++] = (struct model_range){l->weight, l->weights, false};
+        all[n++] =
             (struct model_range){l->gamma, l->beta + l->cout - l->gamma, true};
     }
-    ret[n++] =
+    all[n++] =
         (struct model_range){a->fc_weight, a->fc_bias - a->fc_weight, false};
-    ret[n++] = (struct model_range){a->fc_bias, a->params - a->fc_bias, true};
-    return n;
+    all[n++] = (struct model_range){a->fc_bias, a->params - a->fc_bias, true};
+    for (int32_t i = 0; i < RANGES && i < cap; i++)
+        ret[i] = all[i];
+    return RANGES;
 }
 
 static int check_last(const struct mobilenet *m, int32_t n, struct error *err)

@@ -8,7 +8,6 @@
  */
 #include "worker/llm/llama.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -175,6 +174,7 @@ static void lay_out(const struct llama_conf *conf, const struct llama_shape *s,
     size_t mark;
 
     plan->params = s->is_full ? weights : s->params;
+    plan->ranges = llama_range_count(s);
     plan->parts = llama_parts_of(conf, s, shards);
     lay_base(&c, conf, s, b, weights, ret, plan);
     plan->bytes_base = (int64_t)(mark = c.at);
@@ -307,29 +307,6 @@ static const struct model_plan *planned(const struct model *model)
     return &((const struct llama *)model)->plan;
 }
 
-/* A tensor each, or if these are too many, neighbours of a kind together. */
-static int32_t ranges(const struct model *model,
-                      struct model_range ret[MODEL_RANGES])
-{
-    const struct llama_shape *s = &((const struct llama *)model)->shape;
-    const int32_t tensors = llama_trained_count(s);
-    int32_t n = 0;
-    if (llama_shares_grads((const struct llama *)model))
-        return llama_share_ranges((const struct llama *)model, ret);
-    for (int32_t i = 0; i < tensors; i++) {
-        struct llama_tensor t;
-        llama_trained(s, i, &t);
-        if (n > 0 && tensors > MODEL_RANGES &&
-            ret[n - 1].is_norm_bias == t.is_norm) {
-            ret[n - 1].count += t.n;
-            continue;
-        }
-        assert(n < MODEL_RANGES); /* layers are limited: llama_config.c */
-        ret[n++] = (struct model_range){t.at, t.n, t.is_norm};
-    }
-    return n;
-}
-
 static void describe(const struct model *model, char *ret, size_t cap)
 {
     const struct llama *m = (const struct llama *)model;
@@ -368,7 +345,7 @@ static void describe(const struct model *model, char *ret, size_t cap)
     .is_language = true, .destroy = destroy, .init = llama_init,              \
     .put = llama_put, .forward = llama_forward, .backward = llama_backward,   \
     .repeat = llama_repeat, .params = params, .grads = grads, .state = state, \
-    .planned = planned, .ranges = ranges, .export = llama_export,             \
+    .planned = planned, .ranges = llama_ranges, .export = llama_export,       \
     .export_marks = llama_export_marks, .is_adapter = llama_is_adapter,       \
     .save_config = llama_save_config, .import = llama_import,                 \
     .describe = describe, .save = llama_save, .save_card = llama_save_card,   \

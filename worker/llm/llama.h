@@ -18,7 +18,7 @@
  *   llama_pairs.c     the loss of preference pairs
  *   llama_backward.c  the gradients
  *   llama_shard.c     sharded weights and gradients
- *   llama_state.c     export and import
+ *   llama_state.c     ranges, export and import
  *   llama_load.c      from a model directory
  *   llama_save.c      to an adapter's, or a model's, directory
  *   llama_sample.c    answers

@@ -172,6 +172,10 @@ int llama_backward(struct model *model, const struct batch *b,
 
 int llama_init(struct model *model, uint32_t seed,
                struct error *err) MUST_CHECK;
+/* How many ranges llama_ranges() has of whole parameters. */
+int32_t llama_range_count(const struct llama_shape *s);
+int32_t llama_ranges(const struct model *model, struct model_range *ret,
+                     int32_t cap);
 int llama_export(struct model *model,
                  int (*each)(void *arg, const struct model_tensor *t,
                              struct error *err),

@@ -97,8 +97,6 @@ int64_t llama_parts_of(const struct llama_conf *conf,
                        const struct llama_shape *s,
                        const struct shards *shards);
 void *llama_part(struct model *model, int64_t first);
-int32_t llama_share_ranges(const struct llama *m,
-                           struct model_range ret[MODEL_RANGES]);
 struct shard_exchange *llama_exchange(struct model *model);
 /* A pass begins; a forward pass forgets the times of those before. */
 void llama_waits_begin(struct llama *m, bool is_backward);

@@ -1,5 +1,5 @@
-/* llama_state.c - export and import of the trained tensors, under the names of
- * Hugging Face and PEFT.
+/* llama_state.c - the ranges of the trained tensors, and their export and
+ * import, under the names of Hugging Face and PEFT.
  *
  * Rank 0 moves sharded parameters by the exchange.
  *
@@ -83,16 +83,59 @@ struct shard_exchange *llama_exchange(struct model *model)
     return llama_shares_grads(m) ? &m->exchange : NULL;
 }
 
-int32_t llama_share_ranges(const struct llama *m,
-                           struct model_range ret[MODEL_RANGES])
+/* ---- ranges ---------------------------------------------------------------
+ */
+
+/* The first `cap` are in `at`, and the last one here. */
+struct range_list {
+    struct model_range *at, last;
+    int32_t cap, n;
+};
+
+/* The next one; it `joins` the one before if that is of its kind. */
+static void add_range(struct range_list *l, struct model_range r, bool joins)
+{
+    if (joins && l->n > 0 && l->last.is_norm_bias == r.is_norm_bias) {
+        l->last.count += r.count;
+    } else {
+        l->last = r;
+        l->n++;
+    }
+    if (l->n <= l->cap)
+        l->at[l->n - 1] = l->last;
+}
+
+/* Neighbours of a kind are one range if each tensor's would be too many. */
+static bool joins(const struct llama_shape *s)
+{
+    return llama_trained_count(s) > MODEL_RANGES;
+}
+
+/* Those of whole weights. Each ends with its unit, so that a unit whose
+ * gradients are handed over alone has whole ranges. */
+static void add_whole(const struct llama_shape *s, struct range_list *l)
+{
+    const bool all = joins(s);
+    int32_t before = -1;
+    for (int32_t i = 0; i < llama_trained_count(s); i++) {
+        struct llama_tensor t;
+        llama_trained(s, i, &t);
+        const int32_t unit = s->is_full ? llama_unit_at(s, t.at) : -1;
+        add_range(l, (struct model_range){t.at, t.n, t.is_norm},
+                  all && unit == before);
+        before = unit;
+    }
+}
+
+/* Those of a rank's share, with the zeros that pad it. */
+static void add_share(const struct llama *m, struct range_list *l)
 {
     const struct llama_shape *s = &m->shape;
-    const int32_t tensors = llama_trained_count(s);
+    const bool all = joins(s);
     int64_t at = 0;
-    int32_t n = 0;
-    for (int32_t i = 0; i < tensors; i++) {
+    for (int32_t i = 0; i < llama_trained_count(s); i++) {
         struct llama_tensor t;
-        bool merges = tensors > MODEL_RANGES;
+        bool same = all;
         llama_trained(s, i, &t);
         for (int64_t done = 0, part = 0; done < t.n; done += part) {
             part = within_unit(s, t.at + done, t.n - done);
@@ -102,18 +145,35 @@ int32_t llama_share_ranges(const struct llama *m,
                 continue;
             /* Includes the zeros that pad the chunk before. */
             const int64_t count = p.at + p.count - at;
-            if (n > 0 && merges && ret[n - 1].is_norm_bias == t.is_norm)
-                ret[n - 1].count += count;
-            else
-                ret[n++] = (struct model_range){at, count, t.is_norm};
+            add_range(l, (struct model_range){at, count, t.is_norm}, same);
             at += count;
-            merges = true; /* with its other pieces */
+            same = true; /* with its other pieces */
         }
     }
-    if (n == 0)
-        ret[n++] = (struct model_range){.first = 0};
-    ret[n - 1].count += m->shards.elements - at;
-    return n;
+    /* Those behind the last are of its kind. */
+    const struct model_range end = {at, m->shards.elements - at,
+                                    l->last.is_norm_bias};
+    if (end.count > 0)
+        add_range(l, end, true);
+}
+
+int32_t llama_range_count(const struct llama_shape *s)
+{
+    struct range_list l = {.at = NULL};
+    add_whole(s, &l);
+    return l.n;
+}
+
+int32_t llama_ranges(const struct model *model, struct model_range *ret,
+                     int32_t cap)
+{
+    const struct llama *m = (const struct llama *)model;
+    struct range_list l = {.at = ret, .cap = cap};
+    if (llama_shares_grads(m))
+        add_share(m, &l);
+    else
+        add_whole(&m->shape, &l);
+    return l.n;
 }
 
 /* ---- export and import ---------------------------------------------------

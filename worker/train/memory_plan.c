@@ -47,7 +47,7 @@ void memory_plan_make(const struct memory_ask *a, struct memory_plan *ret)
                             .work = m->bytes_work,
                             .batches = a->batches,
                             .host = a->host};
-    p.optimizer = optimizer_bytes(a->spec, a->dt, m->params) +
+    p.optimizer = optimizer_bytes(a->spec, a->dt, m->params, m->ranges) +
                   ema_bytes(m, a->dt, a->spec->train.ema.decay) +
                   extra_bytes(a) + a->shared;
     if (a->is_gpu) {

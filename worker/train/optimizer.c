@@ -39,20 +39,22 @@ bool optimizer_is_8bit(const struct job_spec *spec)
     return spec->train.optimizer.name == OPTIM_ADAMW8;
 }
 
-/* Each range may end with a block that is not full. */
-static int64_t blocks_of(int64_t n)
+/* Each range may end with a block that is not full. Few ranges have room for
+ * MODEL_RANGES: a checkpoint has it, too. */
+static int64_t blocks_of(int64_t n, int32_t ranges)
 {
-    return state8_blocks(n) + MODEL_RANGES;
+    return state8_blocks(n) + (ranges > MODEL_RANGES ? ranges : MODEL_RANGES);
 }
 
-int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n)
+int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n,
+                        int32_t ranges)
 {
     const char *names[OPTIM_ARRAYS];
     const int64_t arrays = names_of(spec, names);
     const int64_t scalars =
         (int64_t)(sizeof(double) + sizeof(struct optim_now));
     if (optimizer_is_8bit(spec))
-        return arrays * (n + blocks_of(n) * (int64_t)sizeof(float)) +
+        return arrays * (n + blocks_of(n, ranges) * (int64_t)sizeof(float)) +
                (int64_t)sizeof(float[STATE8_MAPS][STATE8_CODES]) + scalars;
     return arrays * n * (int64_t)dtype_acc_bytes(dt) + scalars;
 }
@@ -72,10 +74,10 @@ static int fill_blocks(struct optimizer *o, struct error *err)
 {
     float maps[STATE8_MAPS][STATE8_CODES];
     const struct device_ops *ops = o->dev->ops;
-    const size_t bytes = (size_t)blocks_of(o->n) * sizeof(float);
     void *p = NULL;
     int64_t block = 0;
-    o->blocks = blocks_of(o->n);
+    o->blocks = blocks_of(o->n, o->n_ranges);
+    const size_t bytes = (size_t)o->blocks * sizeof(float);
     o->first_block = calloc((size_t)o->n_ranges + 1, sizeof(*o->first_block));
     if (o->first_block == NULL)
         return error_set(err, ERR_NOMEM, "blocks of the state");

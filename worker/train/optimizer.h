@@ -45,8 +45,10 @@ struct optimizer {
 
 /* Whether the state is in eight bits. */
 bool optimizer_is_8bit(const struct job_spec *spec);
-/* Bytes of device memory that optimizer_init() will take. */
-int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n);
+/* Bytes of device memory that optimizer_init() will take.
+ * in   ranges  how many */
+int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n,
+                        int32_t ranges);
 
 /* Bytes that a step reads and writes at least, of n weights of type dt: weights
  * and state, both ways; gradients are not among them. */

@@ -96,7 +96,6 @@ struct trainer {
     struct report_progress progress; /* as last reported */
     struct sample_times samples;     /* rank 0 */
     struct sol sol;
-
     struct profile *profile;       /* NULL: no profile */
     double profile_s;              /* when its time began; NAN: not yet */
     struct comm *counted;          /* around the one of env; NULL */
@@ -114,6 +113,7 @@ void trainer_close(struct trainer *t);
 
 /* The parts of a checkpoint beside the position. */
 struct checkpoint_parts trainer_parts(struct trainer *t);
+int trainer_open_optimizer(struct trainer *t, struct error *err) MUST_CHECK;
 void trainer_say(const struct trainer *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

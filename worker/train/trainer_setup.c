@@ -227,20 +227,6 @@ static int plan_memory(struct trainer *t, struct error *err)
     return check_memory(t, &p, err);
 }
 
-static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
-{
-    struct model_range m[MODEL_RANGES];
-    struct optimizer_range r[MODEL_RANGES];
-    int32_t ranges = model_ranges(t->model, m);
-    for (int32_t i = 0; i < ranges; i++)
-        r[i] = (struct optimizer_range){.first = m[i].first,
-                                        .count = m[i].count,
-                                        .is_exempt = m[i].is_norm_bias};
-    return optimizer_init(&t->optimizer, t->dev, t->spec,
-                          t->spec->train.mixed ? DT_F32 : t->dt, n, r, ranges,
-                          err);
-}
-
 /* The arrays are those of a checkpoint, in its order. */
 static void open_exchange(struct trainer *t)
 {
@@ -275,7 +261,7 @@ static int take_memory(struct trainer *t, struct error *err)
     if (t->source->ops->start(t->source, err) < 0)
         return lacks("batches", err);
     int64_t n = model_planned(t->model)->params;
-    if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
+    if (trainer_open_optimizer(t, err) < 0 || open_extra(t, err) < 0 ||
         trainer_share_open(t, err) < 0)
         return lacks("optimizer", err);
     trainer_open_replays(t);

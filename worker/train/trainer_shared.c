@@ -1,7 +1,8 @@
 /* trainer_shared.c - common to the parts of the trainer: the log of rank 0,
- * what a GPU has left, and the parts of a checkpoint. */
+ * what a GPU has left, the optimizer, and the parts of a checkpoint. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "kernels/module_load.h"
 #include "worker/train/memory_plan.h"
@@ -58,6 +59,27 @@ int trainer_ask_memory(const struct trainer *t, const struct memory_plan *p,
     room->gpu_held = memory_plan_held(room);
     say_loaded(t, p, room, &l);
     return 0;
+}
+
+int trainer_open_optimizer(struct trainer *t, struct error *err)
+{
+    const int32_t n = model_ranges(t->model, NULL, 0);
+    struct model_range *m = calloc((size_t)n + 1, sizeof(*m));
+    struct optimizer_range *r = calloc((size_t)n + 1, sizeof(*r));
+    int rc = m == NULL || r == NULL ? error_set(err, ERR_NOMEM, "ranges") : 0;
+    if (rc == 0)
+        (void)model_ranges(t->model, m, n);
+    for (int32_t i = 0; i < n && rc == 0; i++)
+        r[i] = (struct optimizer_range){.first = m[i].first,
+                                        .count = m[i].count,
+                                        .is_exempt = m[i].is_norm_bias};
+    if (rc == 0)
+        rc = optimizer_init(&t->optimizer, t->dev, t->spec,
+                            t->spec->train.mixed ? DT_F32 : t->dt,
+                            model_planned(t->model)->params, r, n, err);
+    free(m);
+    free(r);
+    return rc;
 }
 
 static int show_mean(void *arg, bool on, struct error *err)

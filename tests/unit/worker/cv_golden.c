@@ -486,7 +486,7 @@ static double half_grads(struct run *r, const double *exact, struct error *err)
 {
     struct model_range range[MODEL_RANGES];
     const int64_t n = model_planned(r->m)->params;
-    const int32_t ranges = model_ranges(r->m, range);
+    const int32_t ranges = model_ranges(r->m, range, MODEL_RANGES);
     char line[80];
     size_t one;
     double *g = malloc((size_t)n * sizeof(*g)), squares = 0, tensors = 0;

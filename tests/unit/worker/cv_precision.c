@@ -274,7 +274,7 @@ static void test_backward(struct twin *t)
     struct rig *h = &t->half, *e = &t->exact;
     struct model_range range[MODEL_RANGES];
     const int64_t n = model_planned(h->m)->params;
-    const int32_t ranges = model_ranges(h->m, range);
+    const int32_t ranges = model_ranges(h->m, range, MODEL_RANGES);
     const double once = test_on_gpu() ? 0.6 : 0.35;
     double most = 0, squares = 0;
     int32_t worst = 0;

@@ -27,15 +27,19 @@ static inline void llm_write_config(const char *dir,
 {
     FILE *f = llm_create_file(dir, "config.json");
     (void)fprintf(f,
-                  "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": "
-                  "\"llama\", \"vocab_size\": %d, \"hidden_size\": %d, "
+                  "{\"architectures\": [\"%s\"], \"model_type\": \"%s\", "
+                  "\"vocab_size\": %d, \"hidden_size\": %d, "
                   "\"intermediate_size\": %d, \"num_hidden_layers\": %d, "
                   "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, "
                   "\"head_dim\": %d, \"max_position_embeddings\": %d, "
                   "\"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, "
-                  "\"tie_word_embeddings\": %s}\n",
+                  "\"tie_word_embeddings\": %s, \"attention_bias\": %s, "
+                  "\"mlp_bias\": %s}\n",
+                  llama_arch(c->arch)->architecture, llama_arch(c->arch)->type,
                   c->vocab, c->hidden, c->ffn, c->layers, c->heads, c->kv_heads,
-                  c->head_dim, c->max_positions, c->tied ? "true" : "false");
+                  c->head_dim, c->max_positions, c->tied ? "true" : "false",
+                  c->biases & 1u << PRODUCT_O ? "true" : "false",
+                  c->biases & 1u << PRODUCT_DOWN ? "true" : "false");
     (void)fclose(f);
 }
 

@@ -135,10 +135,11 @@ static void test_bytes(struct device *dev)
     struct job_spec spec = optimizers[6].spec;
     struct optimizer o;
     struct error err = ERROR_INIT;
-    is_int(optimizer_bytes(&spec, DT_F32, 100), 1200 + 8 + 40,
+    is_int(optimizer_bytes(&spec, DT_F32, 100, 1), 1200 + 8 + 40,
            "three arrays of a centered one with momentum");
     spec.train.optimizer.momentum = 0;
-    is_int(optimizer_bytes(&spec, DT_F64, 100), 1600 + 8 + 40, "two without");
+    is_int(optimizer_bytes(&spec, DT_F64, 100, 1), 1600 + 8 + 40,
+           "two without");
     if (ok(optimizer_init(&o, dev, &spec, DT_F64, 1, NULL, 0, &err) == 0,
            "no ranges are needed without an exemption")) {
         is_str(o.state[0].name, "square_avg", "by PyTorch's names");
