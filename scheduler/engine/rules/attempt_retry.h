@@ -17,9 +17,9 @@ bool attempt_retry_is_due(const struct job *job, enum spec_retry after,
                           const struct rule_end *end,
                           enum rule_action *ret_action);
 
-/* The seconds between such an end and the next attempt: retry.backoff is doubled
- * with each retry, up to its maximum, and the wait is between half of that and
- * all of it. */
+/* The seconds between such an end and the next attempt: retry.backoff is
+ * doubled with each retry, up to its maximum, and the wait is between half of
+ * that and all of it. */
 double attempt_retry_wait_s(const struct job *job);
 
 /* The reason of an end by the attempt's own limit. */
