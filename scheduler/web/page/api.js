@@ -113,10 +113,10 @@ async function* pieces(path, signal) {
   }
 }
 
-// GET of text that goes on (a log that is followed): onText(piece) until the
+// GET of text that goes on (a log that is followed): onPiece(piece) until the
 // server ends it. Throws ApiError, or AbortError after signal.
-export async function follow(path, onText, signal) {
-  for await (const piece of pieces(path, signal)) onText(piece);
+export async function follow(path, onPiece, signal) {
+  for await (const piece of pieces(path, signal)) onPiece(piece);
 }
 
 async function readLines(path, onLine, signal) {
@@ -149,6 +149,8 @@ export async function stream(path, onLine, signal) {
     };
     signal.addEventListener('abort', end);
     document.addEventListener('visibilitychange', onHidden);
+    // A browser may keep a page that was left, with its connections.
+    window.addEventListener('pagehide', end);
     try {
       await readLines(typeof path === 'function' ? path() : path, (line) => {
         pause = FIRST_PAUSE_MS;
@@ -161,12 +163,15 @@ export async function stream(path, onLine, signal) {
       clearTimeout(rest);
       signal.removeEventListener('abort', end);
       document.removeEventListener('visibilitychange', onHidden);
+      window.removeEventListener('pagehide', end);
     }
     if (signal.aborted) return;
     if (!one.signal.aborted) {
       tell(true, 'the connection was lost');
       await wait(pause, signal);
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+    } else {
+      await wait(FIRST_PAUSE_MS, signal); // a page that was left stops here
     }
   }
 }

@@ -13,8 +13,8 @@ export function duration(s) {
 
 // "~45s", "~12m", "~3h", "~2d".
 export function about(s) {
-  for (const [upTo, unit, letter] of [[90, 1, 's'], [5400, 60, 'm'], [129600, 3600, 'h'], [Infinity, 86400, 'd']])
-    if (s < upTo) return `~${Math.round(s / unit)}${letter}`;
+  for (const [limit, unit, letter] of [[90, 1, 's'], [5400, 60, 'm'], [129600, 3600, 'h'], [Infinity, 86400, 'd']])
+    if (s < limit) return `~${Math.round(s / unit)}${letter}`;
   return '-';
 }
 

@@ -96,7 +96,7 @@ export class Gantt {
     c.fillStyle = color('--idle');
     c.fillRect(this.left, line.isOff ? mid - 1 : line.y, this.width - this.left, line.isOff ? 2 : LINE);
     for (const s of line.spans) {
-      const x = this.x(s.from), w = Math.max(1, this.x(s.to) - x);
+      const x = Math.min(this.x(s.from), this.width - 2), w = Math.max(2, this.x(s.to) - x);
       c.fillStyle = jobColor(s.hold.job);
       c.fillRect(x, line.y, w, LINE);
       if (w > 3) {

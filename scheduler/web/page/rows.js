@@ -47,11 +47,15 @@ function whereText(job) {
 }
 
 const order = (v) => (v === null || v === undefined || v === '' ? null : v);
-const stateOrder = (job) => (isLive(job.state) ? 0 : isPending(job.state) ? 1 : 2);
+// Jobs with GPUs, then the queue in its order, then those that are held.
+function stateKey(job) {
+  const group = isLive(job.state) ? 0 : job.state === 'HELD' ? 2 : isPending(job.state) ? 1 : 3;
+  return `${group}${group === 1 ? '' : job.state}${String(job.position || 0).padStart(9)}`;
+}
 
 // The columns: `sort` gives a number or a text, null is last in any order.
 export const COLUMNS = [
-  {name: 'state', title: 'State', sort: (j) => `${stateOrder(j)}${j.state}`},
+  {name: 'state', title: 'State', sort: stateKey},
   {name: 'id', title: 'Job', sort: (j) => j.id, right: true},
   {name: 'name', title: 'Name', sort: (j) => order(j.name)},
   {name: 'user', title: 'User', sort: (j) => order(j.user)},
@@ -98,7 +102,9 @@ class Row {
     }
     setText(this.id, job.display_id);
     setText(this.link, job.name || '(no name)');
-    setText(this.labels, Object.entries(job.labels || {}).map(([k, v]) => (v ? `${k}=${v}` : k)).join(', '));
+    setText(this.labels, [...Object.entries(job.vary || {}), ...Object.entries(job.labels || {})]
+      .map(([k, v]) => (v ? `${k}=${v}` : k)).join(', '));
+    if (this.labels.title !== this.labels.textContent) this.labels.title = this.labels.textContent;
     setText(this.user, job.user);
     setText(this.gpus, gpusText(job));
     this.gpus.title = gpusTitle(job);
