@@ -63,7 +63,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
         check-datasets check-long-rows check-races check-processors \
-        check-mutants
+        check-mutants web-check
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -456,3 +456,9 @@ check-datasets: $(B)/tests/tokenizers/datasets
 # Files of 4 GiB, which take a minute each.
 check-long-rows: $(B)/tests/tokenizers/long_rows
 	$(Q)$(B)/tests/tokenizers/long_rows $(or $(MIB),4096)
+
+# The page of mgpu-web in a headless Chromium; screenshots of its views are kept.
+# SMOKE=1: the part that .ci/run runs. TESTS: those alone, as test_queue.QueueTest.
+web-check: all
+	$(Q)SMOKE=$(SMOKE) MGPU_BIN='$(abspath $(B)/bin)' \
+	    MGPU_SHOTS='$(abspath $(B)/web-shots)' sh tests/web/run $(TESTS)
