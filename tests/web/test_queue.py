@@ -176,7 +176,7 @@ class ReadOnlyTest(PageTest):
         self.row(self.held).find_element(By.CSS_SELECTOR, ".c-act button").click()
         self.until_text("dialog[open] dd", "Held: by its user")
         texts = [b.text for b in self.all("dialog[open] button")]
-        self.assertEqual(texts, ["Open", "Close"])
+        self.assertEqual(texts, ["Close", "Open"])
         self.press(Keys.ESCAPE)
         self.until_gone("dialog")
         self.js("arguments[0].focus()", self.row(self.held))

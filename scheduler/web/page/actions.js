@@ -125,9 +125,9 @@ export async function showWhy(job, ctx) {
     title: title(job).replace(/^j/, 'J'),
     body,
     actions: [
-      ...actionsOf(job, ctx.config).map((a) => ({text: a.text, run: () => { next = a.name; }})),
+      {text: 'Close'}, // first, so that it has the focus
       {text: 'Open', run: () => { next = 'open'; }},
-      {text: 'Close'},
+      ...actionsOf(job, ctx.config).map((a) => ({text: a.text, run: () => { next = a.name; }})),
     ],
   });
   if (answer === null || answer === 'Close') return;

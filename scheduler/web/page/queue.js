@@ -7,7 +7,7 @@ import {STATES, isFinal, isLive} from './format.js';
 import {COLUMNS, Rows} from './rows.js';
 
 const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
-const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000;
+const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 25;
 const DEFAULT_SORT = 'state';
 
 // ---- filters ----------------------------------------------------------------
@@ -171,8 +171,13 @@ class Queue {
     this.flushSoon();
   }
 
+  // Shows what has changed, for as long as a frame may take; the rest is shown
+  // in the next frame.
   flush() {
+    const until = performance.now() + FLUSH_MS;
     for (const id of this.dirty) {
+      if (performance.now() > until) break;
+      this.dirty.delete(id);
       const {job, at} = this.jobs.get(id);
       const isEnded = isFinal(job.state);
       offer(this.lists, job);
@@ -181,7 +186,7 @@ class Queue {
       if (is) (isEnded ? this.ended : this.active).put(job, at);
       else (isEnded ? this.ended : this.active).remove(id);
     }
-    this.dirty.clear();
+    if (this.dirty.size > 0) this.flushSoon();
     this.active.commit();
     this.ended.commit();
     this.showCounts();

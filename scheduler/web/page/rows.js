@@ -102,6 +102,7 @@ class Row {
     }
     setText(this.id, job.display_id);
     setText(this.link, job.name || '(no name)');
+    if (this.link.title !== job.name) this.link.title = job.name || '';
     setText(this.labels, [...Object.entries(job.vary || {}), ...Object.entries(job.labels || {})]
       .map(([k, v]) => (v ? `${k}=${v}` : k)).join(', '));
     if (this.labels.title !== this.labels.textContent) this.labels.title = this.labels.textContent;
