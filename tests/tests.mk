@@ -63,7 +63,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
         check-datasets check-long-rows check-races check-processors \
-        check-mutants web-check
+        check-mutants web-check web-bench
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -462,3 +462,7 @@ check-long-rows: $(B)/tests/tokenizers/long_rows
 web-check: all
 	$(Q)SMOKE=$(SMOKE) MGPU_BIN='$(abspath $(B)/bin)' \
 	    MGPU_SHOTS='$(abspath $(B)/web-shots)' sh tests/web/run $(TESTS)
+
+# How fast it is with a long queue.
+web-bench: all
+	$(Q)MGPU_BIN='$(abspath $(B)/bin)' /usr/bin/python3 tests/web/bench.py

@@ -1,0 +1,88 @@
+"""bench.py - how fast the page is in Chromium with a queue of 990 jobs.
+
+usage: MGPU_BIN=build/release/bin /usr/bin/python3 tests/web/bench.py
+
+Prints the time to the first paint, the time until all rows are there, and the
+longest task of the page's thread while rows change: one job, then all. A task is
+the time in which the page answers no key; what is below 50 ms Chromium does not
+tell.
+"""
+import statistics
+import time
+
+from harness import Daemon, Web, browser, until
+
+JOBS = 990
+# Before the page's own scripts: notes long tasks, and when all rows are there.
+PROBE = """
+window.tasks = [];
+new PerformanceObserver((l) => { for (const e of l.getEntries()) tasks.push(e.duration); }).observe({type: 'longtask', buffered: true});
+window.fullMs = 0;
+(function look() {
+    if (document.querySelectorAll('[data-row]').length >= %d) window.fullMs = performance.now();
+    else requestAnimationFrame(look);
+})();
+""" % JOBS
+
+
+def sweep(daemon):
+    """990 jobs that are held."""
+    spec = {"version": 1, "kind": "command", "name": "sweep", "command": ["sleep", "600"], "resources": {"gpus": 1},
+            "sweep": {"grid": {"policy.priority": list(range(-49, 50)), "retry.max": list(range(10))}}}
+    return daemon.api("POST", "/v1/jobs", {"spec": spec, "hold": True})
+
+
+def main():
+    daemon = Daemon(slots=1)
+    try:
+        web = Web(daemon)
+        try:
+            measure(daemon, web)
+        finally:
+            web.close()
+    finally:
+        daemon.close()
+
+
+def states(driver, state):
+    return driver.execute_script("return [...document.querySelectorAll('[data-row] .badge')]"
+                                 ".filter(b => b.textContent === arguments[0]).length", state)
+
+
+def longest(driver):
+    return driver.execute_script("const t = Math.max(0, ...tasks); tasks.length = 0; return t")
+
+
+def measure(daemon, web):
+    driver = browser().driver
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PROBE})
+    daemon.api("POST", "/v1/admin/pause", {})
+    sweep(daemon)
+    number = daemon.submit("one", hold=True)
+    driver.get(web.url)
+    paints, fulls = [], []
+    for _ in range(5):
+        driver.get("about:blank")
+        driver.get(f"{web.origin}/#/queue")
+        until(lambda: driver.execute_script("return fullMs"), "all rows")
+        paints.append(driver.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        fulls.append(driver.execute_script("return fullMs"))
+    print(f"first paint: {statistics.median(paints):.0f} ms (median of 5, {min(paints):.0f}..{max(paints):.0f})")
+    print(f"{JOBS} rows:    {statistics.median(fulls):.0f} ms (median of 5, {min(fulls):.0f}..{max(fulls):.0f})")
+    time.sleep(2)  # what is left of the loading
+    longest(driver)
+    for _ in range(3):
+        for action, state in (("release", "QUEUED"), ("hold", "HELD")):
+            daemon.api("POST", f"/v1/jobs/{number}/{action}", {})
+            row = f"[data-row][data-id='{number}'] .badge"
+            until(lambda: driver.execute_script("return document.querySelector(arguments[0]).textContent", row) == state,
+                  "the row changes")
+    print(f"one job changes, six times: longest task {longest(driver):.0f} ms")
+    for job in daemon.live():
+        daemon.api("POST", f"/v1/jobs/{job}/release", {})
+    until(lambda: states(driver, "QUEUED") >= JOBS - 1, "all rows change")
+    print(f"all jobs change: longest task {longest(driver):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
