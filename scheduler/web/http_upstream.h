@@ -20,8 +20,8 @@ struct web_upstream;
 int web_upstream_create(struct event_base *base, const char *url,
                         struct web_upstream **ret,
                         struct error *err) MUST_CHECK;
-/* Ends the transfers that go on. Their exchanges must be gone, or end with
- * their server before the next turn of the loop. NULL is fine. */
+/* After http_server_destroy(), which ends the transfers of its exchanges. NULL
+ * is fine. */
 void web_upstream_destroy(struct web_upstream *u);
 
 /* Answers x with what the daemon answers to the same method and target, which

@@ -80,6 +80,7 @@ static int serve(struct event_base *base, const struct web_server_conf *conf,
     struct event *signals[N] = {NULL};
     struct web_server *w = NULL;
     int rc = 0;
+    (void)signal(SIGPIPE, SIG_IGN); /* a client that left ends nothing else */
     for (size_t i = 0; i < N && rc == 0; i++) {
         signals[i] = evsignal_new(base, ends[i], on_signal, base);
         if (!signals[i] || evsignal_add(signals[i], NULL) < 0)

@@ -356,8 +356,8 @@ void web_server_destroy(struct web_server *w)
 {
     if (!w)
         return;
+    http_server_destroy(w->http); /* ends what it passes on */
     web_upstream_destroy(w->up);
-    http_server_destroy(w->http);
     free(w);
 }
 
