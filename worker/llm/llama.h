@@ -122,6 +122,10 @@ struct llama_choice {
     const int32_t *ends; /* tokens that end it, and are not in it */
     int32_t n_ends;
     bool no_cache; /* compute all tokens again for each */
+    /* So many of the first ids are as in the model's last llama_generate(),
+     * which left keys and values of them: they are not computed again. It is
+     * set to how many have these now, also when the call fails. NULL: none. */
+    int32_t *kept;
     /* Each token, as soon as it is known; may be NULL. A failure ends it. */
     int (*each)(void *arg, int32_t id, struct error *err);
     void *arg;

@@ -38,7 +38,25 @@ int llama_norm_again(struct llama *m, int32_t l, struct error *err)
                 m->mem.acts[l].x, NULL, err);
 }
 
-/* Attention of the tokens in qkv, or of one to those before it. */
+/* Attention of the tokens in qkv, which have others before them. */
+static int attend_on(struct llama *m, const struct llama_acts *a,
+                     const void *qkv, const void *k, const void *v,
+                     int32_t width, struct attention *s, struct error *err)
+{
+    for (int64_t i = 0; i < m->tokens; i++) {
+        s->rows = m->first + i + 1;
+        if (m->d->ops->llm.attention_step(
+                m->d, m->conf.dt,
+                llama_at(m, a->attended, i * s->heads * s->head_dim),
+                (const char *)qkv +
+                    (size_t)(i * width) * dtype_bytes(m->conf.dt),
+                k, v, width, s, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Attention of the tokens in qkv, to each other and to those before them. */
 static int attend_to(struct llama *m, int32_t l, const void *qkv,
                      const int32_t *pos, struct error *err)
 {
@@ -46,16 +64,15 @@ static int attend_to(struct llama *m, int32_t l, const void *qkv,
     const struct llama_acts *a = &m->mem.acts[l];
     const int32_t width = m->shape.linear[PRODUCT_QKV].out;
     const int32_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    const struct attention s = {.rows = m->first + m->tokens,
-                                .heads = c->heads,
-                                .kv_heads = c->kv_heads,
-                                .head_dim = c->head_dim,
-                                .scale = m->attention_scale,
-                                .window = llama_config_window(c, l)};
+    struct attention s = {.rows = m->tokens,
+                          .heads = c->heads,
+                          .kv_heads = c->kv_heads,
+                          .head_dim = c->head_dim,
+                          .scale = m->attention_scale,
+                          .window = llama_config_window(c, l)};
     const void *k = llama_at(m, a->qkv, q), *v = llama_at(m, a->qkv, q + kv);
     if (m->first > 0)
-        return m->d->ops->llm.attention_step(m->d, m->conf.dt, a->attended, qkv,
-                                             k, v, width, &s, err);
+        return attend_on(m, a, qkv, k, v, width, &s, err);
     return m->d->ops->llm.attention_fwd(m->d, m->conf.dt, a->attended, q,
                                         a->lse, qkv, k, v, width, pos, &s, err);
 }

@@ -2,8 +2,9 @@
  * drawn one.
  *
  * The first pass is over the prompt. What it leaves in qkv of each layer is
- * kept, and each pass behind it is over one token (attention_step). With
- * activation checkpointing the layers share qkv, and each pass is over all.
+ * kept, and each pass behind it is over one token (attention_step), or over
+ * what a conversation has more. With activation checkpointing the layers share
+ * qkv, and each pass is over all.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +18,7 @@
 #include "worker/llm/token_choice.h"
 
 /* Logits of token `row` of ids [first, n), which are of one document, to
- * m->host in T. The first of them have been seen; of the rest one is new, or
- * all. */
+ * m->host in T. The first of them have been seen. */
 static int last_logits(struct llama *m, const int32_t *ids, int32_t first,
                        int32_t n, int32_t row, struct error *err)
 {
@@ -93,16 +93,27 @@ static bool is_end(const struct llama_choice *c, int32_t id)
     return false;
 }
 
+static void set_kept(const struct llama_choice *c, int32_t n)
+{
+    if (c->kept != NULL)
+        *c->kept = n;
+}
+
 static int generate(struct llama *m, const struct llama_choice *c,
                     struct token_choice *choice, int32_t *ids, int32_t *n,
                     int32_t most, struct error *err)
 {
     const bool keeps =
         !c->no_cache && (m->conf.generates || !m->conf.recomputes);
-    int32_t first = 0;
+    int32_t first = keeps && c->kept != NULL ? *c->kept : 0;
+    if (first < 0 || first >= *n)
+        return error_set(err, ERR_INVAL, "%d of %d tokens have keys", first,
+                         *n);
     while (*n < most && *n < most_tokens(m)) {
+        set_kept(c, 0);
         if (last_logits(m, ids, first, *n, *n - 1, err) < 0)
             return -1;
+        set_kept(c, keeps ? *n : 0);
         for (int32_t i = 0; i < m->shape.c.vocab; i++)
             choice->logits[i] = dtype_get(m->conf.dt, m->host, i);
         const int32_t next = token_choice_next(choice);

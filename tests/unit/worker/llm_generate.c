@@ -83,6 +83,77 @@ static void test_golden(const struct golden *g, const char *model,
     free(greedy);
 }
 
+enum { TURN = 7, KEEPS = 11, TALK = 40 };
+
+/* The second turn of a conversation, greedy in fp64: its ids behind the first
+ * `same` tokens of the first turn and TURN others. in  kept  of the first
+ * turn's tokens that are not computed again; -1: all are. Returns how many ids.
+ */
+static int32_t second_turn(const struct llama_conf *conf, int32_t same,
+                           int32_t kept, int32_t *ids)
+{
+    struct error err = ERROR_INIT;
+    struct llm_rig rig;
+    int32_t n = 0, left = 0;
+    const struct llama_choice c = {.kept = &left};
+    const struct llama_choice plain = {.n_ends = 0};
+    for (int i = 0; i < TURN; i++)
+        ids[i] = 3 + 5 * i;
+    llm_rig_open(&rig, conf, 1);
+    must(llama_generate(rig.m, &c, ids, TURN, KEEPS, &n, &err), &err);
+    is_int(left, KEEPS - 1, "the last id of an answer has no keys yet");
+    for (int i = 0; i < TURN; i++)
+        ids[same + i] = 11 + 3 * i;
+    left = kept;
+    must(llama_generate(rig.m, kept < 0 ? &plain : &c, ids, same + TURN, TALK,
+                        &n, &err),
+         &err);
+    ok(kept < 0 || left == TALK - 1, "%d have keys", left);
+    llm_rig_close(&rig);
+    return n;
+}
+
+static void test_kept(const char *model, int32_t same)
+{
+    char of[96], dir[4096];
+    int32_t want[TALK] = {0}, got[TALK] = {0};
+    struct llama_conf conf = {.dt = DT_F64,
+                              .is_full = true,
+                              .batch = 1,
+                              .batch_eval = 1,
+                              .row_tokens = TALK,
+                              .generates = true};
+    (void)snprintf(of, sizeof(of), "tests/data/llama-%s", model);
+    conf.dir = golden_path(of, dir);
+    const int32_t n = second_turn(&conf, same, -1, want);
+    ok(second_turn(&conf, same, same, got) == n &&
+           memcmp(want, got, (size_t)n * sizeof(*got)) == 0,
+       "%s: %d tokens with the keys of %d that were there are as without them",
+       model, n, same);
+}
+
+static void test_kept_refused(void)
+{
+    struct error err = ERROR_INIT;
+    char dir[4096];
+    struct llm_rig rig;
+    int32_t ids[8] = {1, 17}, n = 0, left = 2;
+    const struct llama_choice c = {.kept = &left};
+    const struct llama_conf conf = {
+        .dt = DT_F32,
+        .is_full = true,
+        .batch = 1,
+        .batch_eval = 1,
+        .row_tokens = 8,
+        .generates = true,
+        .dir = golden_path("tests/data/llama-tied", dir)};
+    llm_rig_open(&rig, &conf, 1);
+    ok(llama_generate(rig.m, &c, ids, 2, 8, &n, &err) < 0 &&
+           err.code == ERR_INVAL,
+       "a prompt whose tokens all have keys: %s", err.msg);
+    llm_rig_close(&rig);
+}
+
 /* A pack may be longer than the model's positions, an answer may not. */
 static void test_positions(void)
 {
@@ -226,6 +297,11 @@ int main(void)
             test_golden(&g, archs[i], "-", &ways[k]);
             test_golden(&g, archs[i], "adapter", &ways[k]);
         }
+    for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+        test_kept(archs[i], KEEPS - 1);
+    test_kept("tied", KEEPS - 1);
+    test_kept("tied", 3);
+    test_kept_refused();
     test_positions();
     test_choice();
     test_ends();
