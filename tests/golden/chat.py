@@ -14,6 +14,9 @@ with -1 for each token that is not of an answer. null: the template
 refuses the conversation. Which characters are an answer's is found by putting
 another answer in its place; a token with one of them counts.
 
+tests/golden/chat_asks.jsonl has conversations whose last message is the user's, and a
+hash of the ids of each with add_generation_prompt. Some answers have a thought.
+
 usage: chat.py TEMPLATES
 """
 import hashlib
@@ -28,6 +31,7 @@ from transformers import PreTrainedTokenizerFast
 from token_ids import fnv
 
 OUT = "tests/golden/chat.jsonl"
+ASKS = "tests/golden/chat_asks.jsonl"
 KNOWN = "worker/data/chat/chat_known.def"
 JS = "github huggingface/huggingface.js fe42e680, packages/"
 E2E, MAP = JS + "jinja/test/e2e.test.js", JS + "ollama-utils/src/chat-template-automap.ts"
@@ -99,6 +103,17 @@ def conversations():
     return out
 
 
+def questions():
+    """Conversations that the model is to go on."""
+    thoughts = ["<think>\nLet me see.\n</think>\n\nIt is 7.", "<think>\n\n</think>\n\n Yes\n", "</think>a</think>\n\nb", "no thought"]
+    out = [one + [{"role": "user", "content": "And\nthen? "}] for one in conversations() if one[-1]["role"] == "assistant"][:32]
+    for i, a in enumerate(thoughts):
+        one = [{"role": "user", "content": "Which GPU?"}, {"role": "assistant", "content": a}, {"role": "user", "content": "Why?"}]
+        out.append(one)
+        out.append([{"role": "system", "content": "s"}] + one[:2] + [{"role": "user", "content": " b"}, {"role": "assistant", "content": thoughts[i - 1]}, one[2]])
+    return out
+
+
 class Format:
     def __init__(self, name, texts):
         self.name, self.texts = name, texts
@@ -108,12 +123,12 @@ class Format:
             self.tokenizers[t] = PreTrainedTokenizerFast(
                 tokenizer_file=f"tests/golden/hf_tokenizers/{t}/tokenizer.json", bos_token=bos, eos_token=eos)
 
-    def render(self, tokenizer, messages):
+    def render(self, tokenizer, messages, asks=False):
         """The text, or None. All templates of the format agree."""
         got = set()
         for text in self.texts:
             try:
-                got.add(tokenizer.apply_chat_template(messages, chat_template=text, tokenize=False, date_string="26 Jul 2024"))
+                got.add(tokenizer.apply_chat_template(messages, chat_template=text, tokenize=False, add_generation_prompt=asks, date_string="26 Jul 2024"))
             except Exception as why:  # raise_exception() of the template
                 assert "raise" in repr(why) or "supported" in repr(why) or "alternate" in repr(why), why
                 got.add(None)
@@ -132,6 +147,12 @@ class Format:
             rest = len(other) - start - len(OTHER)
             spans.append((start, text.index(end, len(text) - rest) + len(end)))
         return spans
+
+    def ask(self, tokenizer, messages):
+        if self.render(tokenizer, messages, True) is None:
+            return None
+        return fnv(tokenizer.apply_chat_template(messages, chat_template=self.texts[0], date_string="26 Jul 2024", return_dict=False,
+                                                 add_generation_prompt=True))[:8]
 
     def line(self, tokenizer, messages):
         text = self.render(tokenizer, messages)
@@ -164,6 +185,12 @@ def main():
         for name, (prompt, model, source) in PUBLISHED.items():
             f.write(f'/* src  {source} */\n{{"{digest(texts[name])}",\n PROMPT_{prompt}, "{model}", "{READ}"}},\n')
     formats = [Format(name, t) for name, t in formats.items()]
+    with open(ASKS, "w", encoding="ascii") as f:
+        pairs = [(one, t) for one in formats for t in one.tokenizers]
+        f.write(json.dumps({"kind": "names", "of": [[one.name.lower(), t] for one, t in pairs]}, separators=(",", ":")) + "\n")
+        for messages in questions():
+            line = {"kind": "chat", "messages": messages, "of": [one.ask(one.tokenizers[t], messages) for one, t in pairs]}
+            f.write(json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n")
     with open(OUT, "w", encoding="ascii") as f:
         pairs = [(one, t) for one in formats for t in one.tokenizers]
         names = {"kind": "names", "of": [[one.name.lower(), t] for one, t in pairs]}

@@ -1,10 +1,12 @@
 /* prompt.c - see prompt.h. */
 #include "worker/model_tool/prompt.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/data/chat/chat_template.h"
 #include "worker/data/chat/chat_tokenizer.h"
+#include "worker/data/text/chat_format.h"
 #include "worker/data/text/token_data.h"
 #include "worker/model_tool/args.h"
 
@@ -24,31 +26,89 @@ int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
     return 0;
 }
 
-/* Finds where the answer begins whose first labelled token is token n: with
- * Llama 3 the message's header, and "\n\n" behind it, have labels as well. */
-static int skip_header(const struct tokenizer *t, const int32_t *ids,
-                       int32_t most, int32_t *io, struct error *err)
+/* Tokens that stand before an answer, whatever it says: [0, n) of a list. */
+struct words {
+    struct buf ids;
+    int32_t n;
+};
+
+static int32_t same(const int32_t *a, const int32_t *b, int32_t n)
 {
-    const int32_t end = tokenizer_special(t, "<|end_header_id|>");
-    struct buf gap = BUF_INIT;
-    int32_t n = *io;
-    if (end < 0 || ids[n] != tokenizer_special(t, "<|start_header_id|>"))
-        return 0;
-    while (n < most && ids[n] != end)
-        n++;
-    if (tokenizer_encode(t, "\n\n", 2, 0, &gap, err) < 0)
-        return -1;
-    n += 1 + (int32_t)(gap.len / sizeof(int32_t));
-    buf_clear(&gap);
-    if (n < most)
-        *io = n;
-    return 0;
+    int32_t i = 0;
+    while (i < n && a[i] == b[i])
+        i++;
+    return i;
 }
 
-/* The row's tokens up to the first that has a label, and the text of the rest.
+/* What a prompt has more than its messages. */
+static int take_words(const struct chat_format *f, struct messages *m,
+                      struct words *ret, struct error *err)
+{
+    struct buf ids = BUF_INIT, labels = BUF_INIT;
+    bool is_cut;
+    m->list[0] = (struct message){.role = ROLE_USER, .text = "?"};
+    m->n = 1;
+    int rc = chat_format_ask(f, m, &ret->ids, err);
+    rc = rc < 0 ? rc : chat_format_encode(f, m, &ids, &labels, &is_cut, err);
+    if (rc == 0) {
+        const size_t asks = ret->ids.len / sizeof(int32_t),
+                     has = ids.len / sizeof(int32_t);
+        const int32_t n =
+            same((const void *)ret->ids.data, (const void *)ids.data,
+                 (int32_t)(asks < has ? asks : has));
+        ret->n = (int32_t)asks - n;
+        buf_drop(&ret->ids, (size_t)n * sizeof(int32_t));
+    }
+    buf_clear(&ids);
+    buf_clear(&labels);
+    return rc;
+}
+
+/* Those of the rows' format; none where rows are no messages. */
+static int words_of(const struct token_conf *conf, struct words *ret,
+                    struct error *err)
+{
+    const enum spec_template rows = conf->text->template;
+    struct chat_format f;
+    if (rows == TEMPLATE_COMPLETION || rows == TEMPLATE_TOKENS)
+        return 0;
+    struct messages *m = calloc(1, sizeof(*m));
+    if (m == NULL)
+        return error_set(err, ERR_NOMEM, "messages");
+    int rc =
+        chat_format_init(&f, conf->tokenizer, conf->prompt, conf->eos, 0, err);
+    f.is_whole = conf->is_whole;
+    rc = rc < 0 ? rc : take_words(&f, m, ret, err);
+    free(m);
+    return rc;
+}
+
+/* The prompt is ids [0, n), where n is the first with a label. In torchtune's
+ * formats words before an answer have labels as well: *io_n is moved behind
+ * them. A token may have an end of these words and the answer's beginning:
+ * then they replace what is there of them. */
+static int put_prompt(const int32_t *ids, int32_t most, const struct words *w,
+                      int32_t *io_n, struct buf *ret, struct error *err)
+{
+    const int32_t *words = (const void *)w->ids.data;
+    int32_t n = *io_n, has = w->n;
+    if (w->n > 0 && most - n > w->n && same(ids + n, words, w->n) == w->n)
+        n += w->n;
+    *io_n = n;
+    while (has > 0 && (has > n || same(ids + n - has, words, has) < has))
+        has--;
+    if (has == 0 || has == w->n)
+        return buf_add(ret, ids, (size_t)n * sizeof(*ids), err);
+    if (buf_add(ret, ids, (size_t)(n - has) * sizeof(*ids), err) < 0)
+        return -1;
+    return buf_add(ret, words, (size_t)w->n * sizeof(*words), err);
+}
+
+/* The row's tokens before its first answer, and the text of that one.
  * `each` rows of tokens are made of a row. */
 static int take_row(const struct token_data *d, int32_t each, int64_t row,
-                    struct prompt *ret, struct error *err)
+                    const struct words *w, struct prompt *ret,
+                    struct error *err)
 {
     if (row > d->n / each)
         return error_set(err, ERR_INVAL, "--row: the data has %d rows",
@@ -65,12 +125,13 @@ static int take_row(const struct token_data *d, int32_t each, int64_t row,
             "--row: row %lld has no prompt: all of its tokens have "
             "labels",
             (long long)row);
-    if (n < r->n && skip_header(ret->tokenizer, ids, r->n, &n, err) < 0)
+    if (put_prompt(ids, r->n, w, &n, &ret->ids, err) < 0)
         return -1;
-    ret->n = n;
-    if (buf_add(&ret->ids, ids, (size_t)n * sizeof(*ids), err) < 0)
-        return -1;
-    return tokenizer_decode(ret->tokenizer, ids + n, (size_t)(r->n - n),
+    ret->n = (int32_t)(ret->ids.len / sizeof(int32_t));
+    int32_t end = n;
+    while (end < r->n && labels[end] >= 0)
+        end++;
+    return tokenizer_decode(ret->tokenizer, ids + n, (size_t)(end - n),
                             &ret->expected, err);
 }
 
@@ -91,7 +152,10 @@ static int read_rows(const char *dir, struct job_spec *s, int64_t row,
         return -1;
     if (token_data_open(&conf, &d, err) < 0)
         return error_wrap(err, "train.dataset");
-    int rc = take_row(&d, conf.pairs ? 2 : 1, row, ret, err);
+    struct words w = {.n = 0};
+    int rc = words_of(&conf, &w, err);
+    rc = rc < 0 ? rc : take_row(&d, conf.pairs ? 2 : 1, row, &w, ret, err);
+    buf_clear(&w.ids);
     token_data_clear(&d);
     return rc;
 }

@@ -19,12 +19,10 @@ struct prompt {
  * err  those of tokenizer_open() and tokenizer_encode() */
 int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
                    struct error *err) MUST_CHECK;
-/* A row of train.dataset: its tokens before the first that has a label, with
- * train_on_input false.
- * in   file  of a job
- *      row   from 1 on, as rows are counted that are not left out
- *      eos   as token_conf.eos
- * err  ERR_INVAL no such row, or none of its tokens is a prompt; those of
+/* A row of train.dataset: its tokens before its first answer, and the words
+ * that stand before every answer of the format. in   file  of a job row   from
+ * 1 on, as rows are counted that are not left out eos   as token_conf.eos err
+ * ERR_INVAL no such row, or none of its tokens is a prompt; those of
  *      token_data_open() */
 int prompt_of_row(const char *dir, const char *file, int64_t row, int32_t eos,
                   struct prompt *ret, struct error *err) MUST_CHECK;

@@ -19,6 +19,7 @@ struct output {
     struct buf *ids, *labels;
     struct buf text, cuts, work, head;
     bool is_behind; /* a special token is before the text */
+    bool asks;      /* the model is to answer the last message */
     struct error *err;
 };
 
@@ -213,11 +214,23 @@ static int put_user(struct output *o, const struct message *m,
                     m->labelled);
 }
 
+/* An answer of a conversation that goes on: without its thought. */
+static const char *answer_of(const struct chat_table *t, const char *text)
+{
+    static const char end[] = "</think>";
+    const char *p;
+    while (t->thinks && (p = strstr(text, end)) != NULL) {
+        text = p + sizeof(end) - 1;
+        text += strstr(text, end) == NULL ? strspn(text, "\n") : 0;
+    }
+    return text;
+}
+
 static int put_answer(struct output *o, const struct message *m, bool is_last)
 {
     const struct chat_table *t = o->r->table;
     struct chat_words w = t->assistant;
-    const char *text = m->text;
+    const char *text = o->asks ? answer_of(t, m->text) : m->text;
     if (t->thinks && is_last) {
         if (put_words(o, w.before, false) < 0)
             return -1;
@@ -227,9 +240,10 @@ static int put_answer(struct output *o, const struct message *m, bool is_last)
     return put_turn(o, &w, text, strlen(text), true, m->labelled);
 }
 
-static int check(const struct chat_render *r, const struct message *m,
-                 int32_t i, struct error *err)
+static int check(const struct output *o, const struct message *m, int32_t i)
 {
+    const struct chat_render *r = o->r;
+    struct error *err = o->err;
     const char *name = r->table->name;
     if (m->role == ROLE_IPYTHON)
         return error_set(err, ERR_INVAL,
@@ -241,7 +255,7 @@ static int check(const struct chat_render *r, const struct message *m,
                          "message %d is of the system, which the format %s "
                          "does not have: leave it out",
                          i + 1, name);
-    if (r->table->thinks && m->role == ROLE_ASSISTANT &&
+    if (r->table->thinks && m->role == ROLE_ASSISTANT && !o->asks &&
         strstr(m->text, "</think>") != NULL)
         return error_set(err, ERR_INVAL,
                          "message %d has a thought (</think>), which is not "
@@ -265,7 +279,7 @@ static int put_message(struct output *o, const struct messages *m, int32_t i,
     const struct message *one = &m->list[i];
     const bool is_last = i + 1 == m->n;
     const char *in_it = NULL;
-    if (check(o->r, one, i, o->err) < 0)
+    if (check(o, one, i) < 0)
         return -1;
     if (one->role == ROLE_ASSISTANT)
         return put_answer(o, one, is_last);
@@ -296,7 +310,17 @@ static int put_all(struct output *o, const struct messages *m)
     for (int32_t i = 0; i < m->n; i++)
         if (put_message(o, m, i, &system) < 0)
             return -1;
+    if (o->asks && put_words(o, t->asks, false) < 0)
+        return -1;
     return flush(o);
+}
+
+static void output_clear(struct output *o)
+{
+    buf_clear(&o->text);
+    buf_clear(&o->cuts);
+    buf_clear(&o->work);
+    buf_clear(&o->head);
 }
 
 static void cut(struct buf *b, size_t ints)
@@ -315,10 +339,7 @@ int chat_render(const struct chat_render *r, const struct messages *m,
     struct output o = {.r = r, .ids = ids, .labels = labels, .err = err};
     const size_t first = ints_of(ids), most = (size_t)r->max_seq_len;
     int rc = put_all(&o, m);
-    buf_clear(&o.text);
-    buf_clear(&o.cuts);
-    buf_clear(&o.work);
-    buf_clear(&o.head);
+    output_clear(&o);
     if (rc < 0)
         return -1;
     *ret_cut = most > 0 && ints_of(ids) - first > most;
@@ -327,6 +348,21 @@ int chat_render(const struct chat_render *r, const struct messages *m,
         cut(labels, first + most);
     }
     return 0;
+}
+
+int chat_render_ask(const struct chat_render *r, const struct messages *m,
+                    struct buf *ids, struct error *err)
+{
+    struct buf labels = BUF_INIT;
+    struct output o = {
+        .r = r, .ids = ids, .labels = &labels, .asks = true, .err = err};
+    if (m->n == 0 || m->list[m->n - 1].role != ROLE_USER)
+        return error_set(err, ERR_INVAL,
+                         "the last message is to be the user's");
+    int rc = put_all(&o, m);
+    output_clear(&o);
+    buf_clear(&labels);
+    return rc;
 }
 
 /* ---- the tokenizer ------------------------------------------------------- */

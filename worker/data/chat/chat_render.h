@@ -41,6 +41,14 @@ int chat_render(const struct chat_render *r, const struct messages *m,
                 struct buf *ids, struct buf *labels, bool *ret_cut,
                 struct error *err) MUST_CHECK;
 
+/* Appends the ids of a conversation whose last message is the user's, and of
+ * the words before the answer to it: apply_chat_template() with
+ * add_generation_prompt. A thought of an answer is left out where the format
+ * does so: what is before the last "</think>", and line feeds behind it.
+ * err  as chat_render(); ERR_INVAL the last message is not the user's */
+int chat_render_ask(const struct chat_render *r, const struct messages *m,
+                    struct buf *ids, struct error *err) MUST_CHECK;
+
 /* The text without white space around it, as Python's strip() has it.
  * out  ret_len  bytes of it */
 const char *chat_render_strip(const char *text, size_t len, size_t *ret_len);

@@ -11,17 +11,18 @@
     .begin = (first), .system = {"<|im_start|>system\n", "<|im_end|>\n"}, \
     .user = {"<|im_start|>user\n", "<|im_end|>\n"},                       \
     .assistant = {"<|im_start|>assistant\n", "<|im_end|>\n"},             \
-    .end = "<|im_end|>", .tokens = {"<|im_start|>", "<|im_end|>"}, .needs = 2
+    .asks = "<|im_start|>assistant\n", .end = "<|im_end|>",               \
+    .tokens = {"<|im_start|>", "<|im_end|>"}, .needs = 2
 
 #define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 #define LLAMA3                                                            \
     .begin = BOS, .user = {HEADER("user"), "<|eot_id|>"},                 \
     .assistant = {HEADER("assistant"), "<|eot_id|>"}, .strips = true,     \
-    .end = "<|eot_id|>",                                                  \
+    .asks = HEADER("assistant"), .end = "<|eot_id|>",                     \
     .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, \
     .needs = 3
 
-#define INST .tokens = {"[INST]", "[/INST]"}
+#define INST .asks = "", .tokens = {"[INST]", "[/INST]"}
 
 static const struct chat_table table[] = {
     {.prompt = PROMPT_HERMES,
@@ -135,6 +136,7 @@ static const struct chat_table table[] = {
      .system = {"<|system|>\n", EOS "\n"},
      .user = {"<|user|>\n", EOS "\n"},
      .assistant = {"<|assistant|>\n", EOS "\n"},
+     .asks = "<|assistant|>\n",
      .tokens = {"<|system|>", "<|user|>", "<|assistant|>"},
      .marks = {"<|user|>", "<|assistant|>", "eos_token"}},
 };

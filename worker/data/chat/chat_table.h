@@ -37,6 +37,7 @@ struct chat_table {
     bool strips;           /* white space at the ends of texts is left out */
     bool thinks;           /* an empty thought is before the last answer */
     const char *end;       /* token that ends an answer; NULL: eos */
+    const char *asks;      /* before an answer that the model is to make */
     const char *tokens[CHAT_TOKENS]; /* NULL: no more */
     int needs; /* so many of them, the first, the tokenizer must have */
     /* Texts that a template which resembles it has; NULL: no more. */

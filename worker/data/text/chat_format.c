@@ -323,6 +323,31 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     return 0;
 }
 
+/* Of an empty answer behind the messages, all but its end. */
+int chat_format_ask(const struct chat_format *f, struct messages *m,
+                    struct buf *ids, struct error *err)
+{
+    const size_t ends = f->start_header >= 0 ? 2 : 1; /* eot, eos */
+    struct chat_format whole = *f;
+    struct buf labels = BUF_INIT;
+    bool is_cut;
+    if (f->model.table != NULL)
+        return chat_render_ask(&f->model, m, ids, err);
+    if (m->n == 0 || m->n == MESSAGES_MAX ||
+        m->list[m->n - 1].role != ROLE_USER)
+        return error_set(err, ERR_INVAL,
+                         "%d messages: expected 1..%d, the last the user's",
+                         m->n, MESSAGES_MAX - 1);
+    whole.max_seq_len = 0;
+    m->list[m->n++] = (struct message){.role = ROLE_ASSISTANT, .text = ""};
+    int rc = chat_format_encode(&whole, m, ids, &labels, &is_cut, err);
+    m->n--;
+    buf_clear(&labels);
+    if (rc == 0)
+        cut(ids, ids->len / sizeof(int32_t) - ends);
+    return rc;
+}
+
 int chat_format_text(const struct chat_format *f, const char *text,
                      struct buf *ids, struct buf *labels, bool *ret_cut,
                      struct error *err)

@@ -70,8 +70,18 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
                        struct buf *ids, struct buf *labels, bool *ret_cut,
                        struct error *err) MUST_CHECK;
 
-/* The same of a text alone: bos, the text, eos; all counts. It is cut to
- * max_seq_len - 1 ids, without eos, as torchtune does. */
+/* Appends the ids of a conversation whose last message is the user's, and of
+ * what is before the answer to it. With the format of a model that is
+ * chat_render_ask(); with torchtune's, the ids that a row with an answer has
+ * before it.
+ * inout m    room for one more message, which is written to; its n are as
+ * before when it returns err   as chat_format_encode(); ERR_INVAL the last
+ * message is not the user's, or there are too many */
+int chat_format_ask(const struct chat_format *f, struct messages *m,
+                    struct buf *ids, struct error *err) MUST_CHECK;
+
+/* As chat_format_encode() of a text alone: bos, the text, eos; all counts. It
+ * is cut to max_seq_len - 1 ids, without eos, as torchtune does. */
 int chat_format_text(const struct chat_format *f, const char *text,
                      struct buf *ids, struct buf *labels, bool *ret_cut,
                      struct error *err) MUST_CHECK;
