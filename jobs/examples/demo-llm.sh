@@ -22,7 +22,7 @@ One day, a boy named Tom saw a big red ball.
 
 # The answer of the model to the prompt; options are added.
 answer() {
-    "$bin/mgpu-model" generate "$model" "$@" --prompt "$prompt" \
+    "$bin/mgpu-model" -q generate "$model" "$@" --prompt "$prompt" \
         --max-new-tokens 32
 }
 

@@ -171,7 +171,7 @@ END
         jq ".architectures = [\"MistralForCausalLM\"] | .model_type = \"mistral\" |
             .sliding_window = $window" "$stories/config.json" \
             >windowed/config.json
-        run "$model" generate windowed "${all[@]}"
+        run --separate-stderr "$model" generate windowed "${all[@]}"
         [ "$status" -eq 0 ]
         [ "$window" -eq 3 ] || [ "$output" = "$whole" ]
         [ "$window" -eq 400 ] || [ "$output" != "$whole" ]
@@ -182,7 +182,8 @@ END
     run --separate-stderr "$model" generate "$stories" --row 3 \
         --data "$MGPU_SRC/jobs/examples/llama-lora.yaml" --max-new-tokens 8
     [ "$status" -eq 0 ]
-    [ "$stderr" = "expected: The story is about Fin." ]
+    [ "${stderr_lines[0]}" = "expected: The story is about Fin." ]
+    [[ ${stderr_lines[1]} == "prompt: "*"; generation: 8 tokens"* ]]
     refused 65 "the data has" generate "$stories" --row 100000 \
         --data "$MGPU_SRC/jobs/examples/llama-lora.yaml"
     refused 64 "either --prompt TEXT, or --row N and --data FILE" \

@@ -21,8 +21,15 @@ static const struct opt opts[] = {
     {MODEL_OUTPUT, 'o', "output", "DIR",
      "merge: the new directory, which is absent or empty"},
     {MODEL_PROMPT, 0, "prompt", "TEXT", "generate: continue TEXT"},
-    {MODEL_DATA, 0, "data", "FILE", "generate: the job with the data of --row"},
+    {MODEL_DATA, 0, "data", "FILE",
+     "generate: the job with the data of --row, or the format of --chat"},
     {MODEL_ROW, 0, "row", "N", "generate: answer row N of the data"},
+    {MODEL_CHAT, 0, "chat", NULL,
+     "generate: answer each line of standard input, as a conversation"},
+    {MODEL_SYSTEM, 0, "system", "TEXT",
+     "generate --chat: what the system says first"},
+    {MODEL_CONTEXT, 0, "context", "N",
+     "generate --chat: at most N tokens of the conversation (4096)"},
     {MODEL_MAX_NEW, 0, "max-new-tokens", "N",
      "generate: at most N tokens (256)"},
     {MODEL_TEMPERATURE, 0, "temperature", "T",
@@ -142,6 +149,8 @@ static const char **text_of(struct model_args *a, int id)
         return &a->device;
     case MODEL_FOR:
         return &a->model;
+    case MODEL_SYSTEM:
+        return &a->system;
     default:
         return NULL;
     }
@@ -165,6 +174,8 @@ static int number(struct model_args *a, const struct opt *o, const char *value,
         a->rows = n;
     else if (o->id == MODEL_TOP_K)
         a->top_k = (int32_t)n;
+    else if (o->id == MODEL_CONTEXT)
+        a->context = (int32_t)n;
     else if (o->id == MODEL_SEED)
         a->seed = (uint32_t)n;
     else
@@ -196,6 +207,9 @@ int model_args_option(void *arg, const struct opt *o, const char *value,
         return word(o, value, types, &a->precision, err);
     case MODEL_NO_CACHE:
         a->no_cache = true;
+        return 0;
+    case MODEL_CHAT:
+        a->chat = true;
         return 0;
     case MODEL_CACHE:
         a->cache = true;

@@ -10,13 +10,14 @@
 struct model_args {
     struct option_common common;
     /* Borrowed; NULL: not given. */
-    const char *adapter, *output, *prompt, *data, *device, *model;
+    const char *adapter, *output, *prompt, *data, *device, *model, *system;
     int64_t row, rows; /* row: from 1 on */
     double temperature, top_p;
     int32_t top_k, max_new_tokens;
+    int32_t context; /* tokens; 0: not given */
     uint32_t seed;
     int precision; /* enum dtype; -1: not given */
-    bool no_cache, cache, beside;
+    bool no_cache, cache, beside, chat;
     uint64_t given; /* a bit for each option's id */
 };
 
@@ -48,6 +49,9 @@ enum {
     MODEL_ROWS,
     MODEL_CACHE,
     MODEL_BESIDE,
+    MODEL_CHAT,
+    MODEL_SYSTEM,
+    MODEL_CONTEXT,
     MODEL_OPTIONS
 };
 #define MODEL_BIT(id) ((uint64_t)1 << (id))

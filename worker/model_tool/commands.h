@@ -10,6 +10,9 @@
  * err  ERR_USAGE an option is missing; that of the work otherwise */
 int generate_command(const struct model_args *a, const char *operand,
                      struct error *err) MUST_CHECK;
+/* generate --chat. */
+int chat_command(const struct model_args *a, const char *operand,
+                 struct error *err) MUST_CHECK;
 int merge_command(const struct model_args *a, const char *operand,
                   struct error *err) MUST_CHECK;
 int plan_command(const struct model_args *a, const char *operand,

@@ -11,7 +11,8 @@ static const struct model_command commands[] = {
          MODEL_BIT(MODEL_TEMPERATURE) | MODEL_BIT(MODEL_TOP_K) |
          MODEL_BIT(MODEL_TOP_P) | MODEL_BIT(MODEL_SEED) |
          MODEL_BIT(MODEL_DEVICE) | MODEL_BIT(MODEL_PRECISION) |
-         MODEL_BIT(MODEL_NO_CACHE),
+         MODEL_BIT(MODEL_NO_CACHE) | MODEL_BIT(MODEL_CHAT) |
+         MODEL_BIT(MODEL_SYSTEM) | MODEL_BIT(MODEL_CONTEXT),
      generate_command},
     {"merge", "DIR", MODEL_BIT(MODEL_ADAPTER) | MODEL_BIT(MODEL_OUTPUT),
      merge_command},
