@@ -49,6 +49,20 @@ class AccessTest(PageTest):
             self.driver.get(self.web.url)
         self.until_names("held")
 
+    def test_log_out_ends_the_cookie_and_what_is_shown(self):
+        self.may_complain = True  # the browser logs the status 403
+        self.open("queue")
+        self.until_names("held")
+        self.one("#logout").click()
+        self.until_text("#view", "You are logged out.")
+        self.assertEqual(self.all("[data-row]"), [])
+        self.assertEqual(self.ask("GET", "/v1/jobs", Cookie=self.cookie)[0], 403)
+        self.driver.get(self.web.origin + "/")
+        self.assertEqual(self.all("main"), [])
+        self.driver.get(self.web.url)
+        self.until_names("held")
+        type(self).cookie = "; ".join(f"{c['name']}={c['value']}" for c in self.driver.get_cookies())
+
     def test_what_the_files_come_with(self):
         status, headers, _ = self.ask("GET", "/", Cookie=self.cookie)
         self.assertEqual(status, 200)

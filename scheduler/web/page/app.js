@@ -105,6 +105,25 @@ function onKey(ctx, e) {
   e.preventDefault();
 }
 
+// ---- the bar ----------------------------------------------------------------
+
+// Makes the cookie invalid. What is shown was for its reader, so it goes.
+async function logOut() {
+  try {
+    await api.post('/web/logout');
+  } catch (error) {
+    if (error.status !== 403) {
+      fill(root, errorLine(error));
+      return;
+    }
+  }
+  shown++;
+  if (end) end();
+  end = null;
+  for (const part of document.querySelectorAll('.bar nav, .bar button, #connection, #who')) part.remove();
+  fill(root, el('p', {class: 'notice', role: 'status'}, 'You are logged out. The URL that mgpu-web printed logs you in again.'));
+}
+
 // ---- start ------------------------------------------------------------------
 
 function showConnection() {
@@ -136,6 +155,7 @@ async function start() {
     replace: (hash) => history.replaceState(null, '', hash),
   };
   document.getElementById('keys').addEventListener('click', showKeys);
+  document.getElementById('logout').addEventListener('click', logOut);
   document.addEventListener('keydown', (e) => onKey(ctx, e));
   document.querySelector('.skip').addEventListener('click', (e) => { e.preventDefault(); root.focus(); });
   window.addEventListener('hashchange', () => route(ctx));

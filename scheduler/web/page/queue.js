@@ -213,7 +213,8 @@ class Queue {
     const wantsEnded = STATES.some((x) => isFinal(x) && state(x)), wantsActive = STATES.some((x) => !isFinal(x) && state(x));
     none(this.activeNone, this.active, 'active', wantsActive);
     none(this.endedNone, this.ended, 'ended', wantsEnded);
-    setText(this.endedTitle, `Ended in ${(PERIODS[this.params.since] || PERIODS['1d'])[0]}`);
+    setText(this.endedTitle, `Ended in ${(PERIODS[this.params.since] || PERIODS['1d'])[0]}`
+      + (this.isCut ? `, the newest ${ENDED_MOST}` : ''));
     this.endedTitle.hidden = !wantsEnded;
   }
 
@@ -253,10 +254,14 @@ class Queue {
     const states = STATES.filter((s) => isFinal(s) && test(s));
     if (states.length === 0) return;
     const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
-    const since = Math.floor(Date.now() / 1000 - ago);
+    const askedAt = Date.now(), since = Math.floor(askedAt / 1000 - ago);
     try {
       const list = await this.ctx.api.get(`/v1/jobs?state=${states}&since=${since}&limit=${ENDED_MOST}`, this.end.signal);
-      for (const job of list.jobs) if (!this.jobs.has(job.id) || isFinal(this.jobs.get(job.id).job.state)) this.put(job);
+      for (const job of list.jobs) {
+        const known = this.jobs.get(job.id); // the stream may know better: it was requeued
+        if (!known || isFinal(known.job.state) || known.at < askedAt) this.put(job);
+      }
+      this.isCut = list.jobs.length === ENDED_MOST;
       this.isLoaded = true;
       this.flushSoon();
     } catch (error) {
@@ -297,8 +302,13 @@ class Queue {
   start() {
     this.ticker = setInterval(() => this.active.tick(), 1000);
     this.readStatus();
-    this.readEnded();
-    this.ctx.api.stream('/v1/watch', (line) => this.onLine(line), this.end.signal).catch((error) => this.fail(error));
+    // The stream begins with what the daemon has in memory; what ended before,
+    // also while the connection was lost, is in a list.
+    const path = () => {
+      this.readEnded();
+      return '/v1/watch';
+    };
+    this.ctx.api.stream(path, (line) => this.onLine(line), this.end.signal).catch((error) => this.fail(error));
     return () => {
       this.end.abort();
       clearInterval(this.ticker);
