@@ -1,0 +1,253 @@
+// compare.js - any number of jobs: one metric of all of them on one chart, and a
+// table of the settings that differ with what each job has reached. The link has
+// the jobs, the metric and the axis.
+import {Chart, lineStyle} from './chart.js';
+import {AXES, Feed, Scale, dataOf, figuresOf} from './curves.js';
+import {add, el, errorLine, fill, table} from './dom.js';
+import {isFinal, number, stateClass} from './format.js';
+import {axisFields, axisQuery, axisState} from './job_curves.js';
+
+const JOBS_MOST = 200, AT_ONCE = 4, UPDATE_MS = 3000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
+const METRICS = ['loss', 'eval_loss', 'eval_accuracy', 'train_loss', 'lr', 'samples_per_s', 'tokens_per_s', 't_iter', 't_data', 't_comm', 'gpu_mem_bytes'];
+const LOW_IS_BEST = /loss|error|ppl|perplexity|^t_|seconds|bytes/, HIGH_IS_BEST = /acc|per_s|score|f1|bleu|auc/;
+
+// "a.b": value of every setting, lists as text.
+export function flat(value, prefix = '', out = {}) {
+  for (const [k, v] of Object.entries(value || {})) {
+    const key = prefix ? `${prefix}.${k}` : k;
+    if (v !== null && typeof v === 'object' && !Array.isArray(v)) flat(v, key, out);
+    else out[key] = Array.isArray(v) ? JSON.stringify(v) : v;
+  }
+  return out;
+}
+
+// The settings in which the specifications differ, by name. Environment and name
+// say nothing of how a job trains.
+export function differing(specs) {
+  const all = specs.map((s) => flat(s)), keys = new Set(all.flatMap((s) => Object.keys(s)));
+  return [...keys].filter((k) => !/^(name|env|env_passthrough|workdir|notify|secrets)(\.|$)/.test(k) && new Set(all.map((s) => String(s[k] ?? null))).size > 1).sort();
+}
+
+// f(item) for all items, AT_ONCE at a time.
+async function forAll(items, f) {
+  const rest = [...items];
+  await Promise.all(Array.from({length: AT_ONCE}, async () => {
+    while (rest.length > 0) await f(rest.shift());
+  }));
+}
+
+// The jobs that a text names: numbers, tasks, and the tasks of sweeps.
+async function resolve(api, text, signal) {
+  const ids = [...new Set(text.split(/[\s,]+/).filter(Boolean))], jobs = [], errors = [];
+  const replies = new Map();
+  await forAll(ids.slice(0, JOBS_MOST), async (id) => {
+    try {
+      const reply = await api.get(api.jobPath(id), signal);
+      replies.set(id, reply.sweep && String(reply.sweep.id) === id ? await tasksOf(api, id, signal) : [reply]);
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      errors.push(error);
+    }
+  });
+  for (const id of ids) jobs.push(...(replies.get(id) || []));
+  return {jobs: [...new Map(jobs.map((r) => [r.job.id, r])).values()].slice(0, JOBS_MOST), errors};
+}
+
+async function tasksOf(api, sweep, signal) {
+  const list = await api.get(`/v1/jobs?sweep=${encodeURIComponent(sweep)}&fields=id,display_id`, signal);
+  const replies = [];
+  await forAll(list.jobs.slice(0, JOBS_MOST), async (j) => replies.push(await api.get(api.jobPath(j.display_id || j.id), signal)));
+  return replies.sort((a, b) => a.job.id - b.job.id);
+}
+
+class Compare {
+  constructor(root, params, ctx) {
+    Object.assign(this, {root, ctx, api: ctx.api, state: axisState(params), of: params.of || 'loss', jobs: [], names: new Set(METRICS)});
+    this.abort = new AbortController();
+    this.chart = new Chart({title: this.of});
+    this.chart.el.classList.add('wide');
+    this.notes = el('div');
+    this.rows = el('div', {class: 'differs'});
+    this.count = el('span', {class: 'quiet'});
+    this.input = el('input', {name: 'jobs', placeholder: '12, 13, 20_3', 'aria-label': 'Jobs to add', 'data-filter': true});
+    this.list = el('datalist', {id: 'metric-names'});
+    this.metric = el('input', {list: 'metric-names', value: this.of, 'data-field': 'of'});
+    this.metric.addEventListener('change', () => this.setMetric(this.metric.value.trim()));
+    const form = el('form', {class: 'fields'},
+      el('label', null, 'Add jobs, or a sweep', this.input), el('button', {class: 'main'}, 'Add'),
+      el('label', null, 'Metric', this.metric), this.list,
+      axisFields(this.state, (state) => { this.state = state; this.link(); this.show(); }));
+    form.addEventListener('submit', (e) => { e.preventDefault(); this.addJobs(this.input.value); });
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.chart.el,
+      el('section', {'aria-label': 'Settings and results'}, this.rows));
+  }
+
+  link() {
+    const query = new URLSearchParams({jobs: this.jobs.map((j) => j.id).join(','), of: this.of, ...axisQuery(this.state)});
+    this.ctx.replace(`#/compare?${query.toString().replace(/%2C/g, ',')}`);
+  }
+
+  // ---- which jobs ---------------------------------------------------------------
+
+  async addJobs(text) {
+    if (!text.trim()) return;
+    const {jobs, errors} = await resolve(this.api, text, this.abort.signal);
+    fill(this.notes, errors.map((e) => errorLine(e)));
+    for (const reply of jobs) {
+      if (this.jobs.some((j) => j.reply.job.id === reply.job.id)) continue;
+      const id = reply.job.display_id, style = this.nextStyle = (this.nextStyle ?? -1) + 1;
+      this.jobs.push({id, reply, style, base: new Feed(this.api, id, 'loss'), feed: this.feedOf(id)});
+    }
+    if (errors.length === 0) this.input.value = '';
+    this.link();
+    this.showTable();
+    await this.findNames();
+    await this.update(false);
+  }
+
+  remove(job) {
+    this.jobs = this.jobs.filter((j) => j !== job);
+    this.link();
+    this.show();
+    if (this.jobs.length === 0) this.showRecent();
+  }
+
+  feedOf(id) { return new Feed(this.api, id, this.of); }
+
+  setMetric(of) {
+    if (!of || of === this.of) return;
+    this.of = of;
+    for (const j of this.jobs) j.feed = this.feedOf(j.id);
+    this.link();
+    this.update(false);
+  }
+
+  // The metrics of the jobs' own, for the list of names.
+  async findNames() {
+    await forAll(this.jobs.slice(0, OWN_OF), async (j) => {
+      if (j.hasNames) return;
+      j.hasNames = true;
+      const reply = await this.api.get(`${this.api.jobPath(j.id, 'values')}?latest=1`, this.abort.signal).catch(() => null);
+      for (const r of reply ? reply.rows : []) this.names.add(r[reply.columns.indexOf('name')]);
+    });
+    fill(this.list, [...this.names].map((n) => el('option', {value: n})));
+  }
+
+  // ---- curves ---------------------------------------------------------------------
+
+  // The first time all jobs are read, later those that have not ended.
+  async update(isLiveOnly) {
+    const of = this.of;
+    let shown = performance.now();
+    await forAll(this.jobs.filter((j) => !isLiveOnly || !isFinal(j.reply.job.state)), async (j) => {
+      if (isLiveOnly) j.reply.job = {...j.reply.job, ...(await this.api.get(this.api.jobPath(j.id), this.abort.signal)).job};
+      await j.feed.update(this.abort.signal);
+      if (this.needsBase(j)) await j.base.update(this.abort.signal);
+      j.scale = null;
+      if (of === this.of && performance.now() - shown > 250) { // some curves are better than none
+        shown = performance.now();
+        this.showChart();
+      }
+    });
+    if (of === this.of) this.show();
+  }
+
+  isBase(j) { return this.of === 'loss' || !j.feed.rows.some((r) => r[3] === null); }
+
+  needsBase(j) { return j.feed.x === 'epoch' || (this.state.x !== 'iteration' && !this.isBase(j)); }
+
+  scaleOf(j) {
+    if (!j.scale) j.scale = new Scale(this.needsBase(j) ? j.base.rows : j.feed.rows);
+    return j.scale;
+  }
+
+  nameOf(j) { return `${j.id} ${j.reply.job.name || ''}`.trim(); }
+
+  async show() {
+    const late = this.jobs.filter((j) => this.needsBase(j) && j.base.cursor === null && !j.base.error && j.feed.cursor !== null);
+    for (const j of this.jobs) j.scale = null;
+    if (late.length > 0) await forAll(late, (j) => j.base.update(this.abort.signal)).catch(() => {});
+    for (const j of late) j.scale = null;
+    this.showChart();
+    this.showTable();
+  }
+
+  showChart() {
+    const axis = this.state.x, without = this.jobs.filter((j) => j.feed.error && j.feed.rows.length === 0);
+    this.chart.options.title = this.of;
+    this.chart.head.textContent = this.of;
+    this.chart.set({xName: AXES.find(([name]) => name === axis)[1], isTime: axis === 'time', isLog: this.state.log, smooth: this.state.smooth});
+    this.chart.setSeries(this.jobs.map((j) => ({key: String(j.id), name: this.nameOf(j), style: j.style, data: dataOf(j.feed, axis, this.scaleOf(j))})));
+    const near = without.find((j) => j.feed.error.message.includes('did you mean')), few = without.slice(0, 10).map((j) => j.id).join(', ');
+    if (without.length > 0 || this.hadNote) fill(this.notes, without.length === 0 ? null : el('p', {class: 'notice'},
+      near ? near.feed.error.message : `No "${this.of}" in ${without.length === 1 ? 'job' : 'jobs'} ${few}${without.length > 10 ? ` and ${without.length - 10} more` : ''}.`));
+    this.hadNote = without.length > 0;
+    this.count.textContent = `${this.jobs.length} ${this.jobs.length === 1 ? 'job' : 'jobs'}`;
+  }
+
+  // ---- the table --------------------------------------------------------------------
+
+  showTable() {
+    if (this.jobs.length === 0) return;
+    const specs = this.jobs.map((j) => j.reply.job.spec || {}), flats = specs.map((s) => flat(s));
+    const keys = this.jobs.length > 1 ? differing(specs) : [], shown = keys.slice(0, SETTINGS_MOST);
+    const figures = this.jobs.map((j) => figuresOf(j.feed.rows));
+    const isLow = LOW_IS_BEST.test(this.of), isHigh = !isLow && HIGH_IS_BEST.test(this.of), side = isHigh ? 'highest' : 'lowest';
+    const bests = figures.map((f) => (f ? f[side] : NaN)).filter(Number.isFinite), best = isHigh ? Math.max(...bests) : Math.min(...bests);
+    const rows = this.jobs.map((j, i) => ({j, job: j.reply.job, flat: flats[i], f: figures[i]}));
+    const value = (v) => (Number.isFinite(v) ? number(v) : '-');
+    fill(this.rows, table([
+      {title: 'Job', of: (r) => [el('span', {class: 'swatch', style: {background: lineStyle(r.j.style).color}}), el('a', {href: `#/job/${encodeURIComponent(r.j.id)}`}, this.nameOf(r.j))]},
+      {title: 'State', of: (r) => el('span', {class: `badge ${stateClass(r.job.state)}`}, r.job.state)},
+      ...shown.map((k) => ({title: k, of: (r) => (r.flat[k] === null || r.flat[k] === undefined ? '-' : String(r.flat[k]))})),
+      {title: `${this.of}, last`, right: true, of: (r) => value(r.f ? r.f.last : NaN)},
+      {title: `${this.of}, ${side}`, right: true, of: (r) => el('span', {class: (isLow || isHigh) && r.f && r.f[side] === best ? 'best good' : null}, value(r.f ? r.f[side] : NaN))},
+      ...(this.of === 'loss' ? [] : [{title: 'Loss', right: true, of: (r) => value(r.job.loss)}]),
+      {title: 'Evaluation loss', right: true, of: (r) => value(r.job.eval_loss)},
+      {title: 'Accuracy', right: true, of: (r) => value(r.job.eval_accuracy)},
+      {title: '', of: (r) => el('button', {class: 'small', type: 'button', 'aria-label': `Remove job ${r.j.id}`, on: {click: () => this.remove(r.j)}}, '\u00d7')},
+    ], rows, {'aria-label': 'Settings that differ, and results'}),
+    keys.length > shown.length ? el('p', {class: 'quiet'}, `${keys.length - shown.length} more settings differ: ${keys.slice(SETTINGS_MOST, SETTINGS_MOST + 20).join(', ')}`) : null,
+    this.jobs.length > 1 && keys.length === 0 ? el('p', {class: 'quiet'}, 'All settings are the same.') : null);
+  }
+
+  // Without jobs: which there are.
+  async showRecent() {
+    this.showChart();
+    const {jobs} = await this.api.get(`/v1/jobs?limit=${RECENT}&fields=id,display_id,name,state,loss,user`, this.abort.signal);
+    fill(this.rows, el('h2', null, 'The newest jobs'), jobs.length === 0 ? el('p', {class: 'quiet'}, 'There are no jobs.') : table([
+      {title: '', of: (j) => el('button', {class: 'small', type: 'button', 'aria-label': `Add job ${j.display_id}`, on: {click: () => this.addJobs(String(j.display_id))}}, 'Add')},
+      {title: 'Job', right: true, of: (j) => j.display_id}, {title: 'Name', of: (j) => j.name}, {title: 'User', of: (j) => j.user},
+      {title: 'State', of: (j) => el('span', {class: `badge ${stateClass(j.state)}`}, j.state)},
+      {title: 'Loss', right: true, of: (j) => (Number.isFinite(j.loss) ? number(j.loss) : '-')},
+    ], jobs.reverse(), {'aria-label': 'The newest jobs'}));
+  }
+
+  async start(params) {
+    const text = [params.sweep, params.jobs].filter(Boolean).join(',');
+    if (text) await this.addJobs(text);
+    else await this.showRecent();
+    this.root.setAttribute('data-curves', 'ready');
+    this.timer = setInterval(async () => {
+      if (document.hidden || this.isBusy || !this.jobs.some((j) => !isFinal(j.reply.job.state))) return;
+      this.isBusy = true;
+      await this.update(true).catch(() => {});
+      this.isBusy = false;
+    }, UPDATE_MS);
+    if (this.ended) clearInterval(this.timer);
+  }
+
+  end() {
+    this.ended = true;
+    clearInterval(this.timer);
+    this.abort.abort();
+    this.chart.end();
+    this.root.removeAttribute('data-curves');
+  }
+}
+
+export function show(root, params, ctx) {
+  const view = new Compare(root, params, ctx);
+  view.start(params).catch((error) => { if (error.name !== 'AbortError') add(view.notes, errorLine(error)); });
+  return () => view.end();
+}

@@ -1,0 +1,244 @@
+// curves.js - the curves of jobs: read thinned, kept up to date, and put on the
+// axis that is asked for.
+//
+// A feed has the rows of GET /v1/jobs/:id/curve as they are. An update asks from
+// the cursor of the last reply on, so that it costs what is new.
+import {ODD} from './chart.js';
+
+export const AXES = [['iteration', 'iteration'], ['time', 'time since the start'], ['epoch', 'epoch'], ['samples', 'samples of rank 0']];
+const POINTS = 1000;
+const [ATTEMPT, FIRST, LAST, TIME, EPOCH, SAMPLES, MIN, MAX, VALUE, N, NONE, PLUS_INF, MINUS_INF] = Array.from({length: 13}, (_, i) => i);
+
+const least = (a, b) => (a === null ? b : b === null ? a : Math.min(a, b));
+const most = (a, b) => (a === null ? b : b === null ? a : Math.max(a, b));
+
+// Makes b, the later row, a part of a.
+function join(a, b) {
+  const row = a.slice();
+  row[LAST] = b[LAST];
+  row[TIME] = b[TIME] ?? a[TIME];
+  row[EPOCH] = b[EPOCH] ?? a[EPOCH];
+  row[MIN] = least(a[MIN], b[MIN]);
+  row[MAX] = most(a[MAX], b[MAX]);
+  row[VALUE] = b[VALUE];
+  for (const i of [SAMPLES, N, NONE, PLUS_INF, MINUS_INF]) row[i] += b[i];
+  return row;
+}
+
+// The rows with one for each `width` iterations of an attempt.
+export function widen(rows, width) {
+  const out = [];
+  for (const row of rows) {
+    const before = out[out.length - 1];
+    if (before && before[ATTEMPT] === row[ATTEMPT] && Math.floor(before[FIRST] / width) === Math.floor(row[FIRST] / width))
+      out[out.length - 1] = join(before, row);
+    else out.push(row);
+  }
+  return out;
+}
+
+// The rows of `old` with those of a reply from `cursor` on.
+export function merge(old, cursor, reply) {
+  const [attempt, from] = (cursor || '0.0').split('.').map(Number);
+  const kept = old.filter((r) => r[ATTEMPT] < attempt || (r[ATTEMPT] === attempt && r[FIRST] < from));
+  return [...widen(kept, reply.width), ...reply.rows];
+}
+
+// One curve of one job.
+export class Feed {
+  constructor(api, job, of, own) {
+    Object.assign(this, {api, job, of, own, rows: [], width: 1, cursor: null, x: 'iteration', error: null, range: null});
+  }
+
+  path(more) {
+    const query = new URLSearchParams({of: this.of, points: POINTS, ...(this.own ? {own: 1} : {}), ...more});
+    return `${this.api.jobPath(this.job, 'curve')}?${query}`;
+  }
+
+  // Reads what is new. Returns whether anything is; `error` has why not.
+  async update(signal) {
+    let isNew = false;
+    for (;;) {
+      let reply;
+      const cursor = this.cursor, range = this.range;
+      const from = cursor ? {cursor, width: this.width} : {};
+      try {
+        reply = await this.api.get(this.path({...from, ...(range ? {from: range[0], to: range[1]} : {})}), signal);
+      } catch (error) {
+        if (error.name === 'AbortError') throw error;
+        this.error = error;
+        return isNew;
+      }
+      if (range !== this.range) continue;
+      const last = this.rows[this.rows.length - 1], n = this.rows.length;
+      this.error = null;
+      this.rows = merge(this.rows, cursor, reply);
+      this.width = reply.width;
+      while (this.rows.length > 2 * POINTS) this.rows = widen(this.rows, this.width *= 2);
+      this.cursor = reply.cursor;
+      this.x = reply.x;
+      const now = this.rows[this.rows.length - 1];
+      isNew = isNew || n !== this.rows.length || String(last) !== String(now);
+      if (reply.complete || reply.cursor === cursor) return isNew;
+    }
+  }
+
+  // Only iterations from range[0] to range[1], finer; null: all.
+  setRange(range) {
+    Object.assign(this, {range, rows: [], cursor: null, width: 1});
+  }
+}
+
+// Of attempts that did an iteration again, the last one counts.
+function current(rows) {
+  const out = [];
+  let from = Infinity, first = Infinity, attempt = 0;
+  for (let i = rows.length - 1; i >= 0; i--) {
+    if (rows[i][ATTEMPT] !== attempt) {
+      attempt = rows[i][ATTEMPT];
+      from = first;
+    }
+    if (rows[i][FIRST] >= from) continue;
+    first = Math.min(first, rows[i][FIRST]);
+    out.push(rows[i]);
+  }
+  return out.reverse();
+}
+
+// What the iterations of a job are on another axis: the rows of a feed whose
+// x is the iteration.
+export class Scale {
+  constructor(rows) {
+    const all = current(rows);
+    this.rows = all;
+    this.it = all.map((r) => r[LAST]);
+    const start = all.find((r) => r[TIME] !== null);
+    this.t0 = start ? start[TIME] : null;
+    let sum = 0;
+    this.samples = all.map((r) => (sum += r[SAMPLES]));
+    this.epochs(all);
+  }
+
+  // Where each epoch begins and how many iterations it has; of the last one, as
+  // many as the one before.
+  epochs(all) {
+    this.begins = new Map();
+    this.ends = new Map();
+    for (const r of all) {
+      if (r[EPOCH] === null) continue;
+      if (!this.begins.has(r[EPOCH])) this.begins.set(r[EPOCH], this.begins.size === 0 ? r[FIRST] - 1 : this.lastOf(r[EPOCH] - 1, r[FIRST] - 1));
+      this.ends.set(r[EPOCH], r[LAST]);
+    }
+  }
+
+  lastOf(epoch, otherwise) { return this.ends.get(epoch) ?? otherwise; }
+
+  epochAt(it, epoch) {
+    const begin = this.begins.get(epoch);
+    if (begin === undefined) return NaN;
+    const own = this.ends.get(epoch) - begin, before = this.ends.get(epoch - 1) - this.begins.get(epoch - 1);
+    const isLast = !this.begins.has(epoch + 1);
+    const length = isLast && before > own ? before : own;
+    return epoch - 1 + Math.min(1, (it - begin) / Math.max(1, length));
+  }
+
+  // Between two rows the axis is straight.
+  between(it, of) {
+    const xs = this.it;
+    if (xs.length === 0) return NaN;
+    let lo = 0, hi = xs.length - 1;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (xs[mid] < it) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo === 0 || xs[lo] <= it) return of(lo);
+    const a = of(lo - 1), b = of(lo);
+    return a + (b - a) * (it - xs[lo - 1]) / (xs[lo] - xs[lo - 1]);
+  }
+
+  // The x of an iteration on an axis; NaN: not known.
+  at(axis, it) {
+    if (axis === 'iteration') return it;
+    if (axis === 'time') return this.t0 === null ? NaN : this.between(it, (i) => (this.rows[i][TIME] ?? NaN) - this.t0);
+    if (axis === 'samples') return this.between(it, (i) => this.samples[i] || NaN);
+    return this.between(it, (i) => this.epochAt(this.rows[i][LAST], this.rows[i][EPOCH]));
+  }
+
+  // The x of the end of an epoch.
+  atEpoch(axis, epoch) {
+    if (axis === 'epoch') return epoch;
+    const it = this.ends.get(epoch);
+    return it === undefined ? NaN : this.at(axis, it);
+  }
+
+  // The iteration nearest to an x of an axis.
+  iterationAt(axis, x) {
+    if (axis === 'iteration' || this.it.length === 0) return x;
+    let best = this.it[0], away = Infinity;
+    for (const it of this.it) {
+      const d = Math.abs(this.at(axis, it) - x);
+      if (d < away) [best, away] = [it, d];
+    }
+    return best;
+  }
+}
+
+// Whether rows without a number are gaps. If most are, and they take turns with
+// numbers, the job reports the curve now and then.
+function hasGaps(rows) {
+  let n = 0, none = 0, run = 0, longest = 0;
+  for (const r of rows) {
+    n += r[N];
+    none += r[NONE];
+    run = r[NONE] === r[N] ? run + r[N] : 0;
+    longest = Math.max(longest, run);
+  }
+  return none < n && (2 * none <= n || 2 * longest >= none);
+}
+
+// The data of a series of chart.js.
+export function dataOf(feed, axis, scale) {
+  const d = {x: [], y: [], lo: [], hi: [], odd: [], n: []}, rows = current(feed.rows), isGap = hasGaps(rows);
+  for (const r of rows) {
+    const x = feed.x === 'epoch' ? scale.atEpoch(axis, r[LAST]) : scale.at(axis, r[LAST]);
+    if (!Number.isFinite(x) || x < d.x[d.x.length - 1] || (!isGap && r[NONE] === r[N])) continue;
+    const isNumber = typeof r[VALUE] === 'number';
+    d.x.push(x);
+    d.y.push(isNumber ? r[VALUE] : r[MIN] !== null ? (r[MIN] + r[MAX]) / 2 : NaN);
+    d.lo.push(r[MIN] ?? NaN);
+    d.hi.push(r[MAX] ?? NaN);
+    d.odd.push((r[PLUS_INF] ? ODD.PLUS_INF : 0) | (r[MINUS_INF] ? ODD.MINUS_INF : 0) | (isGap && r[NONE] ? ODD.NONE : 0));
+    d.n.push(r[N]);
+  }
+  return d;
+}
+
+// {first, last, lowest, highest, n} of the finite values; null: there are none.
+export function figuresOf(rows) {
+  let f = null;
+  for (const r of current(rows)) {
+    if (r[MIN] === null) continue;
+    const value = typeof r[VALUE] === 'number' ? r[VALUE] : r[MAX];
+    if (!f) f = {first: value, lowest: r[MIN], highest: r[MAX], n: 0};
+    f.last = value;
+    f.lowest = Math.min(f.lowest, r[MIN]);
+    f.highest = Math.max(f.highest, r[MAX]);
+    f.n += r[N];
+  }
+  return f;
+}
+
+// Where attempts begin, but the first: [{x, text}].
+export function marksOf(scale, axis, attempts) {
+  const seen = new Set(), marks = [];
+  for (const r of scale.rows) {
+    if (seen.has(r[ATTEMPT])) continue;
+    seen.add(r[ATTEMPT]);
+    if (seen.size === 1) continue;
+    const a = (attempts || []).find((one) => one.attempt === r[ATTEMPT]);
+    const text = a && a.resized_from ? `${a.resized_from} to ${a.gpus} GPUs` : `attempt ${r[ATTEMPT]}`;
+    marks.push({x: scale.at(axis, r[FIRST]), text});
+  }
+  return marks.filter((m) => Number.isFinite(m.x));
+}

@@ -1,0 +1,183 @@
+// job_curves.js - the charts of one job: which curves it has, on one axis, with
+// one zoom, and kept up to date while it runs.
+import {Chart} from './chart.js';
+import {AXES, Feed, Scale, dataOf, marksOf} from './curves.js';
+import {add, el, fill} from './dom.js';
+
+const OWN_MOST = 24, ZOOM_PAUSE_MS = 250;
+// Charts of what every job may report: a title, and the curves in it.
+const CHARTS = [
+  ['Loss', ['loss', 'train_loss']],
+  ['Evaluation loss', ['eval_loss']],
+  ['Evaluation accuracy', ['eval_accuracy']],
+  ['Learning rate', ['lr']],
+  ['Samples a second', ['samples_per_s']],
+  ['Tokens a second', ['tokens_per_s']],
+  ['Seconds of an iteration', ['t_iter']],
+  ['GPU memory in use, bytes', ['gpu_mem_bytes']],
+];
+const NAMES = {loss: 'loss of rank 0', train_loss: 'training loss of the epoch'};
+
+// The fields above charts: axis, log, smoothing. onChange({x, log, smooth}).
+export function axisFields(state, onChange) {
+  const x = el('select', {'data-field': 'x'}, AXES.map(([value, text]) => el('option', {value, selected: value === state.x}, text)));
+  const log = el('input', {type: 'checkbox', checked: state.log, 'data-field': 'log'});
+  const smooth = el('input', {type: 'range', min: 0, max: 0.99, step: 0.01, value: state.smooth, 'data-field': 'smooth'});
+  const say = () => onChange({x: x.value, log: log.checked, smooth: Number(smooth.value)});
+  x.addEventListener('change', say);
+  log.addEventListener('change', say);
+  smooth.addEventListener('input', say);
+  return el('div', {class: 'fields chart-fields'}, el('label', null, 'Horizontal axis', x),
+    el('label', null, 'Smoothing', smooth), el('label', {class: 'inline'}, log, 'Logarithmic'));
+}
+
+// {x, log, smooth} of a link, and back.
+export function axisState(params) {
+  const smooth = Number(params.smooth);
+  return {x: AXES.some(([name]) => name === params.x) ? params.x : 'iteration', log: params.log === '1',
+    smooth: smooth > 0 && smooth < 1 ? smooth : 0};
+}
+
+export function axisQuery(state) {
+  const query = {};
+  if (state.x !== 'iteration') query.x = state.x;
+  if (state.log) query.log = '1';
+  if (state.smooth > 0) query.smooth = String(state.smooth);
+  return query;
+}
+
+// A chart with its feeds; `detail` are finer ones of what is zoomed.
+class Panel {
+  constructor(api, job, title, names, isOwn, onZoom) {
+    Object.assign(this, {api, job});
+    this.feeds = names.map((of) => new Feed(api, job, of, isOwn));
+    this.detail = null;
+    this.chart = new Chart({title, onZoom});
+    this.chart.el.hidden = true;
+  }
+
+  async update(signal) {
+    let isNew = false;
+    for (const feed of [...this.feeds, ...(this.detail || [])]) isNew = await feed.update(signal) || isNew;
+    return isNew;
+  }
+
+  // Reads the iterations of range finer; null: no more.
+  async zoom(range, signal) {
+    const detail = this.detail = range && this.feeds.filter((f) => f.x === 'iteration').map((f) => {
+      const fine = new Feed(this.api, this.job, f.of, f.own);
+      fine.setRange(range);
+      return fine;
+    });
+    for (const f of detail || []) await f.update(signal);
+  }
+
+  feedShown(feed) {
+    const fine = (this.detail || []).find((f) => f.of === feed.of);
+    return fine && fine.rows.length > 0 ? fine : feed;
+  }
+
+  show(state, scale, marks, zoom) {
+    const series = this.feeds.map((feed, i) => ({key: feed.of, name: NAMES[feed.of] || feed.of, style: i,
+      smoothOff: feed.x === 'epoch', data: dataOf(this.feedShown(feed), state.x, scale)}))
+      .filter((s) => s.data.x.length > 0);
+    if (series.length > 0) this.chart.el.hidden = false;
+    this.chart.set({xName: AXES.find(([name]) => name === state.x)[1], isTime: state.x === 'time', isLog: state.log, smooth: state.smooth, zoom});
+    this.chart.setSeries(series, marks);
+  }
+}
+
+export class JobCurves {
+  // onState(state): the axis fields have changed.
+  constructor(api, job, params, onState) {
+    Object.assign(this, {api, job, state: axisState(params), attempts: [], panels: [], zoom: null});
+    this.abort = new AbortController();
+    this.charts = el('div', {class: 'charts'});
+    this.note = el('p', {class: 'quiet', hidden: true});
+    this.el = el('section', {'aria-label': 'Curves', class: 'curves'},
+      axisFields(this.state, (state) => {
+        const isOther = state.x !== this.state.x;
+        this.state = state;
+        if (isOther) this.setZoom(null);
+        this.show();
+        onState(axisQuery(state));
+      }), this.note, this.charts);
+    this.ownCount = 0;
+    for (const [title, names] of CHARTS) this.addPanel(title, names, false);
+    this.base = this.panels[0].feeds[0];
+  }
+
+  addPanel(title, names, isOwn) {
+    const panel = new Panel(this.api, this.job, title, names, isOwn, (range) => this.setZoom(range));
+    this.panels.push(panel);
+    add(this.charts, panel.chart.el);
+  }
+
+  // The metrics that the job named itself.
+  async addOwn() {
+    const reply = await this.api.get(`${this.api.jobPath(this.job, 'values')}?latest=1`, this.abort.signal);
+    const at = reply.columns.indexOf('name'), iteration = reply.columns.indexOf('iteration');
+    const known = new Set(this.panels.flatMap((p) => (p.isOwn ? p.feeds.map((f) => f.of) : [])));
+    const names = reply.rows.filter((r) => r[iteration] !== null).map((r) => r[at]).filter((n) => !known.has(n));
+    for (const name of names) {
+      if (this.ownCount === OWN_MOST) break;
+      this.ownCount++;
+      this.addPanel(name, [name], true);
+      this.panels[this.panels.length - 1].isOwn = true;
+    }
+    const left = names.length + known.size - this.ownCount;
+    this.note.hidden = left <= 0;
+    fill(this.note, `${left} more metrics of its own are not shown; the comparison can show each.`);
+  }
+
+  // Reads all that is new, and shows it.
+  async update() {
+    try {
+      for (const panel of this.panels) await this.updateOne(panel);
+      const n = this.panels.length;
+      await this.addOwn();
+      for (const panel of this.panels.slice(n)) await this.updateOne(panel);
+    } catch (error) {
+      if (error.name !== 'AbortError') throw error;
+    }
+  }
+
+  async updateOne(panel) {
+    const isNew = await panel.update(this.abort.signal);
+    if (isNew || !panel.isShown) this.showOne(panel);
+    panel.isShown = true;
+  }
+
+  setAttempts(attempts) { this.attempts = attempts || []; }
+
+  showOne(panel) {
+    if (panel === this.panels[0] || !this.scale) this.scale = new Scale(this.base.rows);
+    panel.show(this.state, this.scale, marksOf(this.scale, this.state.x, this.attempts), this.zoom);
+  }
+
+  show() { for (const panel of this.panels) this.showOne(panel); }
+
+  setZoom(range) {
+    this.zoom = range;
+    for (const p of this.panels) p.chart.set({zoom: range});
+    clearTimeout(this.zoomTimer);
+    this.zoomTimer = setTimeout(() => this.readFine(range), ZOOM_PAUSE_MS);
+  }
+
+  async readFine(range) {
+    const its = range && range.map((x) => Math.max(0, Math.round(this.scale.iterationAt(this.state.x, x))));
+    const margin = its ? Math.ceil((its[1] - its[0]) * 0.05) : 0;
+    for (const p of this.panels) {
+      if (this.zoom !== range || this.abort.signal.aborted) return;
+      if (p.chart.el.hidden) continue;
+      await p.zoom(its && [Math.max(0, its[0] - margin), its[1] + margin], this.abort.signal).catch(() => {});
+      if (this.zoom === range) this.showOne(p);
+    }
+  }
+
+  end() {
+    clearTimeout(this.zoomTimer);
+    this.abort.abort();
+    for (const p of this.panels) p.chart.end();
+  }
+}

@@ -1,0 +1,232 @@
+// job_parts.js - what a job's view shows beside its curves: facts, attempts in
+// time, where the time of an iteration goes, efficiency, events, specification.
+import {lineStyle} from './chart.js';
+import {add, ask, el, fill, table} from './dom.js';
+import {count, duration, isFinal, isLive, moment, number, percent, stateClass} from './format.js';
+import {gpusText} from './rows.js';
+
+const LAST_ROWS = 2000, RANKS_MOST = 32, EVENTS_MOST = 500;
+const PHASES = [['t_data', 'waiting for data'], ['t_h2d', 'copying to the device'], ['t_forward', 'forward'],
+  ['t_backward', 'backward'], ['t_comm', 'waiting for other ranks'], ['t_optimizer', 'optimizer']];
+
+const facts = (rows) => el('dl', {class: 'facts'}, rows.filter(([, v]) => v !== null && v !== undefined && v !== '')
+  .map(([k, v]) => [el('dt', null, k), el('dd', null, v)]));
+
+// ---- the head -------------------------------------------------------------------
+
+function progressOf(job) {
+  if (!(job.iteration > 0)) return job.tokenised > 0 && isLive(job.state) ? `tokenising ${Math.floor(100 * job.tokenised)} %` : null;
+  const of = (n, total) => (total > 0 ? `${count(n)} of ${count(total)}` : count(n));
+  return [`iteration ${of(job.iteration, job.iterations_total)}`, job.epoch > 0 ? `, epoch ${of(job.epoch, job.epochs_total)}` : '',
+    job.iterations_total > 0 ? el('progress', {max: job.iterations_total, value: job.iteration, 'aria-label': 'Progress'}) : null];
+}
+
+// Facts of the job as it is now; `seen` is when the daemon said it, in ms.
+export function factsOf(job, seen) {
+  const ran = (job.elapsed_s ?? NaN) + (isLive(job.state) && job.started ? (Date.now() - seen) / 1000 : 0);
+  return facts([
+    [isFinal(job.state) ? 'Ended because' : 'Reason', job.reason],
+    ['Progress', progressOf(job)],
+    ['Loss', Number.isFinite(job.loss) ? number(job.loss) : null],
+    ['Evaluation', Number.isFinite(job.eval_loss) || Number.isFinite(job.eval_accuracy)
+      ? [Number.isFinite(job.eval_loss) ? `loss ${number(job.eval_loss)} ` : '', Number.isFinite(job.eval_accuracy) ? `accuracy ${number(100 * job.eval_accuracy)} %` : ''] : null],
+    ['Speed', job.t_iter_s > 0 ? `${number(1 / job.t_iter_s)} iterations a second` : null],
+    ['GPUs', `${gpusText(job)}${job.place ? ` on ${job.place}` : ''}`],
+    ['Time', Number.isFinite(ran) ? `${duration(ran)}${job.limit_s ? ` of ${duration(job.limit_s)}` : ''}${job.eta_s > 0 && isLive(job.state) ? `, ${duration(job.eta_s)} left` : ''}` : null],
+    ['Submitted', moment(job.submitted)],
+    ['Started', job.started ? moment(job.started) : null],
+    ['Ended', job.ended ? moment(job.ended) : null],
+    ['Exit code', job.exit_code === null ? null : job.exit_code],
+    ['Account', job.account], ['Partition', job.partition],
+    ['Labels', Object.entries(job.labels || {}).map(([k, v]) => (v ? `${k}=${v}` : k)).join(', ')],
+    ['Task', job.vary ? Object.entries(job.vary).map(([k, v]) => `${k}=${v}`).join(', ') : null],
+  ]);
+}
+
+// "90", "1:30:00", "2-00:00:00" or "2h30m" in seconds; NaN: none of these.
+export function secondsOf(text) {
+  const clock = /^(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d))?$/.exec(text), units = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text);
+  const [a, b, c, d] = (clock || units || []).slice(1).map((v) => Number(v || 0));
+  if (clock) return clock[4] === undefined && !clock[1] ? b * 3600 + c * 60 : a * 86400 + b * 3600 + c * 60 + d;
+  if (/^\d+$/.test(text)) return Number(text) * 60;
+  return units && text ? a * 86400 + b * 3600 + c * 60 + d : NaN;
+}
+
+// Asks for another time limit. A promise of whether it was set.
+export async function askLimit(job, ctx) {
+  const input = el('input', {value: job.limit_s ? duration(job.limit_s) : '', placeholder: 'none', autofocus: true, 'data-field': 'limit'});
+  const answer = await ask({
+    title: `Time limit of job ${job.display_id}`,
+    body: [el('p', null, 'Minutes, HH:MM, D-HH:MM:SS, or 2h30m. Without a text the job has no limit.'), el('label', null, 'Time limit', input)],
+    actions: [{text: 'Back'}, {text: 'Set limit', kind: 'main', run: () => {
+      const text = input.value.trim(), s = text === '' ? null : secondsOf(text);
+      if (Number.isNaN(s) || s === 0) throw new Error(`"${text}" is no duration.`);
+      return ctx.api.post(ctx.api.jobPath(job.display_id, 'update'), {time_limit_s: s});
+    }}],
+  });
+  return answer === 'Set limit';
+}
+
+export async function askRequeue(job, ctx) {
+  const answer = await ask({
+    title: `Requeue job ${job.display_id}?`,
+    body: el('p', null, 'Its attempt ends, and it waits in the queue again. It continues from its last checkpoint, if it has one.'),
+    actions: [{text: 'Back'}, {text: 'Requeue job', kind: 'danger', run: () => ctx.api.post(ctx.api.jobPath(job.display_id, 'requeue'), {})}],
+  });
+  return answer === 'Requeue job';
+}
+
+// ---- attempts ---------------------------------------------------------------------
+
+// Attempts as bars on one axis of time, and as a table.
+export function attemptsOf(attempts, job) {
+  if (attempts.length === 0) return el('p', {class: 'quiet'}, 'No attempt has begun.');
+  const from = Date.parse(attempts[0].intent || attempts[0].claimed || job.submitted);
+  const ends = attempts.map((a) => (a.ended ? Date.parse(a.ended) : Date.now()));
+  const to = Math.max(from + 1, ...ends);
+  const share = (ms) => `${Math.min(100, Math.max(0, 100 * (ms - from) / (to - from))).toFixed(2)}%`;
+  const bars = attempts.map((a, i) => {
+    const begin = Date.parse(a.intent || a.claimed || job.submitted);
+    const why = a.resized_from ? `${a.resized_from} to ${a.gpus} GPUs` : `${a.gpus} ${a.gpus === 1 ? 'GPU' : 'GPUs'}`;
+    return el('div', {class: `attempt-bar ${stateClass(a.state)}`, title: `attempt ${a.attempt}, ${why}, ${a.state}, ${duration((ends[i] - begin) / 1000)}`,
+      style: {left: share(begin), width: `max(3px, ${share(from + ends[i] - begin)})`}}, `${a.attempt}: ${why}`);
+  });
+  const cost = (a) => [a.checkpoint_s, a.allocator_s, a.start_s].map((s) => (s === null ? '-' : `${number(s)} s`)).join(' + ');
+  const isResized = attempts.some((a) => a.resized_from);
+  return [
+    el('div', {class: 'attempt-axis', 'aria-hidden': 'true'}, bars),
+    el('div', {class: 'attempt-ends quiet', 'aria-hidden': 'true'}, el('span', null, moment(new Date(from).toISOString())), el('span', null, moment(new Date(to).toISOString()))),
+    table([
+      {title: 'Attempt', right: true, of: (a) => a.attempt},
+      {title: 'State', of: (a) => el('span', {class: `badge ${stateClass(a.state)}`}, a.state)},
+      {title: 'GPUs', right: true, of: (a) => (a.resized_from ? `${a.resized_from}>${a.gpus}` : a.gpus)},
+      {title: 'Place', of: (a) => a.place || '-'},
+      {title: 'Started', of: (a) => moment(a.running || a.claimed)},
+      {title: 'Ended', of: (a) => (a.ended ? moment(a.ended) : '-')},
+      ...(isResized ? [{title: 'Resize: save + allocate + start', of: cost}] : []),
+      {title: 'Exit', right: true, of: (a) => (a.exit_code === null ? '-' : a.signal > 0 ? `signal ${a.signal}` : a.exit_code)},
+      {title: 'Reason', of: (a) => a.reason || '-'},
+    ], attempts, {'aria-label': 'Attempts'}),
+  ];
+}
+
+// ---- phases, ranks, efficiency ------------------------------------------------------
+
+// Means of the last rows by rank: [{rank, n, t_iter, t_data, ...}].
+export function meansOf(reply) {
+  const at = Object.fromEntries(reply.columns.map((name, i) => [name, i])), ranks = new Map();
+  const newest = reply.rows.reduce((a, r) => Math.max(a, r[at.attempt]), 0);
+  const names = ['t_iter', ...PHASES.map(([name]) => name)];
+  for (const r of reply.rows) {
+    if (r[at.attempt] !== newest) continue;
+    let m = ranks.get(r[at.rank]);
+    if (!m) ranks.set(r[at.rank], m = {rank: r[at.rank], n: 0, samples: 0, memory: null, sums: new Map()});
+    m.n++;
+    m.samples += r[at.samples] || 0;
+    m.memory = r[at.gpu_mem_bytes] ?? m.memory;
+    for (const name of names)
+      if (typeof r[at[name]] === 'number') {
+        const s = m.sums.get(name) || [0, 0];
+        m.sums.set(name, [s[0] + r[at[name]], s[1] + 1]);
+      }
+  }
+  return [...ranks.values()].sort((a, b) => a.rank - b.rank).map((m) => ({...m,
+    ...Object.fromEntries(names.map((name) => [name, m.sums.has(name) ? m.sums.get(name)[0] / m.sums.get(name)[1] : NaN]))}));
+}
+
+function phaseBar(m, longest) {
+  const rest = m.t_iter - PHASES.reduce((sum, [name]) => sum + (m[name] || 0), 0);
+  const parts = [...PHASES.map(([name, text], i) => [m[name], text, lineStyle(i).color]), [rest, 'the rest', 'var(--hatch)']];
+  return el('div', {class: 'phase-bar', 'aria-hidden': 'true'}, parts.filter(([s]) => s > 0).map(([s, text, color]) =>
+    el('span', {title: `${text}: ${number(1000 * s)} ms`, style: {width: `${(100 * s / longest).toFixed(2)}%`, background: color}})));
+}
+
+export function phasesOf(means) {
+  const known = means.filter((m) => m.t_iter > 0), shown = known.slice(0, RANKS_MOST);
+  if (shown.length === 0) return el('p', {class: 'quiet'}, 'The job has reported no iteration with its time.');
+  const longest = Math.max(...shown.map((m) => m.t_iter));
+  const used = PHASES.map(([name, text], i) => ({name, text, i})).filter((p) => shown.some((m) => m[p.name] > 0));
+  const ms = (s) => (Number.isFinite(s) ? number(1000 * s) : '-');
+  return [
+    el('p', {class: 'quiet'}, `Means of the last ${count(shown[0].n)} iterations, in milliseconds.`,
+      known.length > shown.length ? ` The first ${shown.length} of ${known.length} ranks.` : ''),
+    el('p', {class: 'phase-legend', 'aria-hidden': 'true'}, used.map((p) => el('span', null, el('span', {class: 'swatch', style: {background: lineStyle(p.i).color}}), p.text))),
+    shown.map((m) => el('div', {class: 'phase-row'}, el('span', {class: 'quiet'}, `rank ${m.rank}`), phaseBar(m, longest))),
+    table([
+      {title: 'Rank', right: true, of: (m) => m.rank},
+      {title: 'Iteration', right: true, of: (m) => ms(m.t_iter)},
+      ...used.map((p) => ({title: p.text, right: true, of: (m) => ms(m[p.name])})),
+      {title: 'Samples a second', right: true, of: (m) => (m.samples > 0 ? number(m.samples / m.n / m.t_iter) : '-')},
+      {title: 'GPU memory', right: true, of: (m) => (m.memory > 0 ? `${number(m.memory / 2 ** 30)} GiB` : '-')},
+    ], shown, {'aria-label': 'Ranks'}),
+  ];
+}
+
+// What the API has of it; `mgpu-stat --eff` has the advice in words.
+export function efficiencyOf(job, means, scaling, values) {
+  const iter = means.reduce((s, m) => s + (m.t_iter || 0), 0);
+  const share = (names) => {
+    const known = means.some((m) => names.some((n) => Number.isFinite(m[n])));
+    return known && iter > 0 ? percent(means.reduce((s, m) => s + names.reduce((t, n) => t + (m[n] || 0), 0), 0) / iter) : null;
+  };
+  const at = Object.fromEntries((scaling ? scaling.columns : []).map((name, i) => [name, i]));
+  const size = (scaling ? scaling.rows : []).find((r) => r[at.gpus] === job.gpus && r[at.basis] === 'measured');
+  const sol = values && values.rows.find((r) => r[values.columns.indexOf('name')] === 'sol');
+  return [
+    facts([
+      ['Computing', share(['t_forward', 't_backward', 't_optimizer'])],
+      ['Waiting for data', share(['t_data'])],
+      ['Copying', share(['t_h2d'])],
+      ['Waiting for ranks', share(['t_comm'])],
+      ['Efficiency', size && job.gpus > 1 ? `${percent(size[at.efficiency])} of ${job.gpus} times one GPU` : null],
+      ['Of the GPU\u2019s limit', sol ? percent(sol[values.columns.indexOf('value')]) : null],
+      ['Time limit used', job.limit_s > 0 ? percent(job.elapsed_s / job.limit_s) : null],
+    ]),
+    el('p', {class: 'quiet'}, 'mgpu-stat --eff ', job.display_id, ' says what to change.'),
+  ];
+}
+
+// ---- events and specification ---------------------------------------------------------
+
+function detailText(detail) {
+  return Object.entries(detail || {}).filter(([, v]) => v !== null && typeof v !== 'object').map(([k, v]) => `${k}=${v}`).join(' ');
+}
+
+export function eventsOf(events) {
+  const shown = events.slice(-EVENTS_MOST).reverse();
+  return [
+    events.length > shown.length ? el('p', {class: 'quiet'}, `The last ${shown.length} of ${events.length}.`) : null,
+    table([
+      {title: 'Time', of: (e) => moment(e.at)}, {title: 'Event', of: (e) => e.event},
+      {title: 'Attempt', right: true, of: (e) => e.attempt || '-'},
+      {title: 'By', of: (e) => (e.uid === null ? 'daemon' : `user ${e.uid}`)},
+      {title: 'Detail', of: (e) => el('span', {class: 'event-detail mono'}, detailText(e.detail))},
+    ], shown, {'aria-label': 'Events'}),
+  ];
+}
+
+const plain = (v) => (typeof v === 'string' ? (/^[A-Za-z0-9_./@-]+$/.test(v) && !/^(true|false|null|yes|no|[\d.])/.test(v) ? v : JSON.stringify(v)) : JSON.stringify(v));
+const isEmpty = (v) => v === null || (typeof v === 'object' && Object.keys(v).length === 0);
+
+// The specification as YAML, without what is not set.
+export function yamlOf(value, indent = '') {
+  const lines = [];
+  for (const [k, v] of Object.entries(value)) {
+    if (isEmpty(v)) continue;
+    const head = Array.isArray(value) ? `${indent}- ` : `${indent}${plain(k)}:`;
+    if (Array.isArray(v) && v.every((one) => one === null || typeof one !== 'object')) lines.push(`${head}${Array.isArray(value) ? '' : ' '}[${v.map(plain).join(', ')}]`);
+    else if (typeof v === 'object') lines.push(Array.isArray(value) ? head + yamlOf(v, `${indent}  `).trimStart() : `${head}\n${yamlOf(v, `${indent}  `)}`);
+    else lines.push(`${head}${Array.isArray(value) ? '' : ' '}${plain(v)}`);
+  }
+  return lines.join('\n');
+}
+
+// A part that is filled when it is opened: load() gives its children.
+export function opened(title, load) {
+  const body = el('div');
+  const part = el('details', {class: 'part'}, el('summary', null, title), body);
+  part.addEventListener('toggle', () => { if (part.open) load((...children) => add(fill(body), children)); });
+  return part;
+}
+
+export {LAST_ROWS};

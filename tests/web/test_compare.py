@@ -1,0 +1,111 @@
+"""test_compare.py - the comparison: curves of several jobs over each other, the
+settings that differ, a sweep's tasks, and the link that restores it all."""
+import unittest
+
+from harness import PageTest, until
+
+
+def report(*losses, more=""):
+    rows = "".join(f'{{"iteration":{i},"started_at":{1000 + i},"samples":4,"loss":{v}{more}}}\\n' for i, v in enumerate(losses, 1))
+    return f"printf '{rows}' >>\"$MGPU_METRICS\""
+
+
+class CompareTest(PageTest):
+    @classmethod
+    def jobs(cls):
+        d = cls.daemon
+        cls.first = d.submit("first", report(4, 1, 2), labels={"x": "<script>a</script>"})
+        cls.second = d.submit("second", report(5, 3, 0.5, more=',"grad":7'), resources={"gpus": 1, "time_limit": "2h"})
+        cls.sweep = d.api("POST", "/v1/jobs", {"spec": {
+            "version": 1, "kind": "command", "name": "sweep", "command": ["sh", "-c", report(1, 2)], "resources": {"gpus": 1},
+            "sweep": {"grid": {"policy.priority": [1, 2, 3]}}}})["id"]
+        for number in (cls.first, cls.second):
+            d.wait_state(number, "COMPLETED")
+        until(lambda: not d.live(), "all tasks have ended")
+
+    def show(self, query):
+        self.open(f"compare?{query}")
+        until(lambda: self.js("return document.getElementById('view').dataset.curves"), "the curves were read")
+
+    def table(self):
+        return self.js("return [...document.querySelectorAll('.differs tr')].map(r => [...r.children].map(c => c.textContent))")
+
+    def label(self):
+        return self.one(".chart-over").get_attribute("aria-label")
+
+    def until_label(self, text):
+        until(lambda: text in self.label(), lambda: f"{text!r} in {self.label()!r}")
+
+    def test_two_jobs(self):
+        self.show(f"jobs={self.first},{self.second}")
+        self.until_label(f"loss, 2 curves. {self.first} first: first 4, last 2, lowest 1; {self.second} second: first 5, last 0.5, lowest 0.5")
+        head, *rows = self.table()
+        self.assertEqual([c for c in head if c not in ("", "command")],
+                         ["Job", "State", "labels.x", "resources.time_limit", "loss, last", "loss, lowest", "Evaluation loss", "Accuracy"])
+        limit, last = head.index("resources.time_limit"), head.index("loss, last")
+        self.assertEqual([r[limit] for r in rows], ["-", "2h"])
+        self.assertEqual([r[last:last + 2] for r in rows], [["2", "1"], ["0.5", "0.5"]])
+        self.assertEqual(rows[0][head.index("labels.x")], "<script>a</script>")
+        self.assertEqual([e.text for e in self.all(".differs .best")], ["0.5"])
+
+    def test_the_link_restores_the_view(self):
+        self.show(f"jobs={self.first}&x=time&log=1&smooth=0.25")
+        self.one("[name=jobs]").send_keys(f"{self.second}\n")
+        self.until_label("2 curves")
+        link = f"#/compare?jobs={self.first},{self.second}&of=loss&x=time&log=1&smooth=0.25"
+        until(lambda: self.link() == link, lambda: f"the link is {self.link()}")
+        self.show(link[len("#/compare?"):])
+        self.until_label("2 curves")
+        self.assertEqual(self.one("[data-field=x]").get_attribute("value"), "time")
+        self.assertTrue(self.one("[data-field=log]").is_selected())
+
+    def test_another_metric(self):
+        self.may_complain = True  # the browser reports that one job has it not
+        self.show(f"jobs={self.first},{self.second}")
+        self.metric("grad")
+        self.until_label(f"grad, 1 curve. {self.second} second: first 7, last 7, lowest 7")
+        self.until_text(".notice", f'No "grad" in job {self.first}.')
+        self.metric("gradd")
+        self.until_text(".notice", "did you mean 'grad'?")
+
+    def metric(self, name):
+        field = self.one("[data-field=of]")
+        field.clear()
+        field.send_keys(f"{name}\t")
+
+    def test_a_sweep_is_all_of_its_tasks(self):
+        self.show(f"sweep={self.sweep}")
+        self.until_label("loss, 3 curves")
+        head, *rows = self.table()
+        self.assertEqual([r[head.index("policy.priority")] for r in rows], ["1", "2", "3"])
+        self.assertEqual([r[0] for r in rows], [f"{self.sweep}_{k} sweep" for k in range(3)])
+
+    def test_a_curve_is_hidden_and_a_job_removed(self):
+        self.show(f"jobs={self.first},{self.second}")
+        self.until_label("2 curves")
+        self.one(".chart-legend button").click()
+        self.until_label("1 curve.")
+        self.one(f"[aria-label='Remove job {self.first}']").click()
+        until(lambda: self.link().startswith(f"#/compare?jobs={self.second}&"), "the link has one job")
+        self.until_label(f"1 curve. {self.second} second")
+
+    def test_a_job_that_there_is_not(self):
+        self.may_complain = True  # the browser reports the 404
+        self.show(f"jobs={self.first},999")
+        self.until_text("[role=alert]", "no job 999 (NOTFOUND)")
+        self.until_label("1 curve")
+
+    def test_without_jobs_the_newest_are_offered(self):
+        self.show("")
+        self.one(f"[aria-label='Add job {self.second}']").click()
+        self.until_label(f"1 curve. {self.second} second")
+
+    def test_a_narrow_page_does_not_scroll_sideways(self):
+        self.browser.size(360, 740)
+        self.show(f"jobs={self.first},{self.second}")
+        self.until_label("2 curves")
+        self.assertEqual(self.wider(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
