@@ -63,7 +63,7 @@ longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
         crash fault resizes debian13-check debian13-half debian13-rest \
         check-tokenizers \
         check-datasets check-long-rows check-races check-processors \
-        check-mutants web-check web-bench
+        check-mutants web-check web-bench python-check
 
 # ---- programs --------------------------------------------------------------
 # The contract of kernels/device.h: one body for the host, the emulator and
@@ -466,3 +466,9 @@ web-check: all
 # How fast it is with a long queue.
 web-bench: all
 	$(Q)MGPU_BIN='$(abspath $(B)/bin)' /usr/bin/python3 tests/web/bench.py
+
+# contrib/python with Debian's python3, or with PYTHON=. TESTS: those alone, as
+# test_jobs.Jobs.
+python-check: all
+	$(Q)$(if $(PYTHON),PYTHON='$(PYTHON)') MGPU_BIN='$(abspath $(B)/bin)' \
+	    sh tests/python/run $(TESTS)

@@ -59,7 +59,7 @@ lint: all
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps .ci/nightly .ci/debian13 .ci/stage.sh contrib/deb/build contrib/notify/* jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/bench/sim/*.sh tests/gpu/*.sh tests/gpu/first-contact tests/systemd/*.sh \
-	    tests/portability/*.sh tests/fuzz/run tests/run tests/tally tests/web/run tests/*/*.bash tests/simt/mutate
+	    tests/portability/*.sh tests/fuzz/run tests/run tests/tally tests/web/run tests/python/run tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
 	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
 	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \

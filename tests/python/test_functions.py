@@ -1,0 +1,285 @@
+"""test_functions.py - functions in jobs: what travels, and what comes back."""
+
+import concurrent.futures
+import functools
+import importlib
+import os
+import stat
+import unittest
+from unittest import mock
+
+import calls
+import daemon
+import mgpu
+
+MAIN = '''
+import math
+import mgpu
+
+K = 3
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+class Square(Point):
+    def area(self):
+        return self.x ** 2
+
+def helper(x, k=K):
+    return Square(x * k + math.floor(0.5))
+
+def f(x: Point, *, y: "nonsense" = K) -> Point:
+    return helper(x + y)
+
+def fail():
+    raise ValueError("of main")
+
+if __name__ == "__main__":
+    got = mgpu.submit_function(f, 4).result()
+    print(type(got) is Square, got.area())
+    error = mgpu.submit_function(fail).exception()
+    print(repr(error), "script.py" in str(error.__cause__))
+'''
+REFUSED = '''
+import os
+import mgpu
+
+class Point:
+    pass
+
+def decorated(f):
+    f.mark = 1
+    return f
+
+def closure(k):
+    def inner():
+        return k
+    return inner
+
+@decorated
+def g(x):
+    return x
+
+def plain(x):
+    return x
+
+LOCK = __import__("threading").Lock()
+
+def uses_lock():
+    return LOCK
+
+for fn, args in ((lambda: 1, ()), (closure(2), ()), (g, (1,)),
+                 (plain, (Point(),)), (plain, ((i for i in [1]),)),
+                 (uses_lock, ())):
+    try:
+        mgpu.submit_function(fn, *args)
+        print("was sent")
+    except mgpu.CannotTravel as e:
+        print(e.code, e.message, "|", e.hint)
+print(mgpu.jobs(state="all"), os.path.exists(os.environ["MGPU_CALLS"]))
+'''
+NO_CLOUD = "sys.modules['cloudpickle'] = None\n"
+
+
+class Functions(daemon.DaemonTest):
+    def test_a_result(self):
+        future = mgpu.submit_function(calls.add, 2, kwargs={"b": 40},
+                                      time_limit="5m", name="sum")
+        self.assertIsInstance(future, concurrent.futures.Future)
+        self.assertEqual(future.result(), 42)
+        self.assertTrue(future.done())
+        self.assertFalse(future.running() or future.cancelled())
+        job = future.job
+        self.assertEqual(job.info["name"], "sum")
+        self.assertEqual(job.info["limit_s"], 300)
+        self.assertEqual(job.logs(), "adding\n")
+        self.assertIn("COMPLETED", future._repr_html_())
+        self.assertEqual(mgpu.future(job.id).result(), 42)
+        with self.assertRaisesRegex(mgpu.Usage, "is no call"):
+            other = mgpu.submit({"version": 1, "kind": "command",
+                                 "command": ["true"]})
+            mgpu.future(other.id)
+
+    def test_the_place_of_a_call(self):
+        os.mkdir("${x}")
+        future = mgpu.submit_function(
+            calls.variable, "MARK", env={"MARK": "a ${b}"}, workdir="${x}")
+        self.assertEqual(future.result(), (
+            "a ${b}", os.path.join(self.work, "${x}")))
+        mode = os.stat(future._directory).st_mode
+        self.assertEqual(stat.S_IMODE(mode), 0o700)
+        for name in os.listdir(future._directory):
+            found = os.stat(os.path.join(future._directory, name))
+            self.assertEqual(stat.S_IMODE(found.st_mode), 0o600)
+
+    def test_callbacks_and_as_completed(self):
+        heard = []
+        futures = [mgpu.submit_function(calls.add, i) for i in range(2)]
+        futures[0].add_done_callback(lambda f: heard.append(f.result()))
+        done = {f.result() for f in
+                concurrent.futures.as_completed(futures)}
+        self.assertEqual(done, {1, 2})
+        daemon.until(lambda: heard)
+        self.assertEqual(heard, [1])
+
+    def test_map_is_an_array(self):
+        futures = mgpu.map(calls.add, [1, 2, 3], [10, 20, 30],
+                           max_parallel=2)
+        self.assertEqual([f.result() for f in futures], [11, 22, 33])
+        sweep = mgpu.job(futures[0].job.id).info["sweep"]
+        self.assertEqual([f.job.id for f in futures],
+                         ["%d_%d" % (sweep, i) for i in range(3)])
+        self.assertEqual(len({f._directory for f in futures}), 1)
+        self.assertEqual(mgpu.future(futures[1].job.id).result(), 22)
+        self.assertEqual(mgpu.map(calls.add, []), [])
+
+    def test_an_exception_and_its_traceback(self):
+        future = mgpu.submit_function(calls.fail, "x.csv")
+        with self.assertRaises(FileNotFoundError) as caught:
+            future.result()
+        error = caught.exception
+        self.assertEqual((error.errno, error.filename), (2, "x.csv"))
+        self.assertIsInstance(error.__cause__, mgpu.RemoteTraceback)
+        text = str(error.__cause__)
+        self.assertIn("calls.py", text)
+        self.assertIn("in fail", text)
+        self.assertNotIn("_outcome", text)
+        self.assertEqual(future.job.state, "FAILED")
+        self.assertIn("FileNotFoundError", future.job.logs())
+
+    def test_an_exception_that_cannot_be_rebuilt(self):
+        error = mgpu.submit_function(calls.fail_oddly).exception()
+        self.assertIsInstance(error, mgpu.RemoteError)
+        self.assertEqual(error.message, "Odd: oddly")
+        self.assertIn("fail_oddly", str(error.__cause__))
+
+    def test_sys_exit_is_the_exit_code(self):
+        future = mgpu.submit_function(calls.leave)
+        error = future.exception()
+        self.assertIsInstance(error, mgpu.RemoteError)
+        self.assertEqual(error.message, "SystemExit: 7")
+        self.assertEqual(future.job.exit_code, 7)
+
+    def test_a_result_that_cannot_be_pickled(self):
+        error = mgpu.submit_function(calls.stream).exception()
+        self.assertIsInstance(error, mgpu.RemoteError)
+        self.assertRegex(error.message, "the result, of type generator, "
+                                        "cannot be pickled: .*generator")
+
+    def test_a_job_that_dies(self):
+        future = mgpu.submit_function(calls.die)
+        error = future.exception()
+        self.assertIsInstance(error, mgpu.JobFailed)
+        self.assertIs(error.job, future.job)
+        self.assertIn("FAILED, exit code 9", error.message)
+
+    def test_cancel(self):
+        future = mgpu.submit_function(calls.wait, "never")
+        daemon.until(future.running)
+        with self.assertRaises(concurrent.futures.TimeoutError):
+            future.result(timeout=0)
+        self.assertTrue(future.cancel())
+        self.assertTrue(future.cancelled() and future.done())
+        self.assertTrue(future.cancel())
+        with self.assertRaises(concurrent.futures.CancelledError):
+            future.result()
+        self.assertEqual(future.job.wait(), "CANCELLED")
+        done, _ = concurrent.futures.wait([future])
+        self.assertEqual(done, {future})
+
+    def test_cancelled_by_somebody_else(self):
+        futures = mgpu.map(calls.wait, ["never", "never"])
+        mgpu.job(futures[1].job.id).cancel()
+        with self.assertRaises(concurrent.futures.CancelledError):
+            futures[1].result()
+        self.assertFalse(futures[0].done())
+
+    def test_too_late_to_cancel(self):
+        future = mgpu.submit_function(calls.add, 1)
+        self.assertEqual(future.result(), 2)
+        self.assertFalse(future.cancel())
+        self.assertFalse(future.cancelled())
+
+    def test_ranks(self):
+        self.assertEqual(mgpu.submit_function(
+            calls.rank, gpus=2).result(), 0)
+        with self.assertRaisesRegex(ValueError, "rank 1"):
+            mgpu.submit_function(calls.fail_beyond_rank_0, gpus=2).result()
+
+    def test_a_specification_with_errors_leaves_nothing(self):
+        before = os.listdir(os.environ["MGPU_CALLS"])
+        with self.assertRaises(mgpu.Invalid) as caught:
+            mgpu.submit_function(calls.add, 1, gpus="many")
+        self.assertEqual(caught.exception.findings[0]["path"],
+                         "resources.gpus")
+        with mock.patch.dict("sys.modules", cloudpickle=None):
+            with self.assertRaises(mgpu.CannotTravel):
+                mgpu.submit_function(functools.partial(calls.add, lambda: 1))
+        self.assertEqual(os.listdir(os.environ["MGPU_CALLS"]), before)
+
+    def test_another_python(self):
+        future = mgpu.submit_function(calls.add, 1, hold=True)
+        head, body = mgpu._read_file(future._directory, "call")
+        mgpu._write_file(future._directory, "call",
+                         dict(head, python="3.7"), body)
+        future.job.release()
+        error = future.exception()
+        self.assertIsInstance(error, mgpu.RemoteError)
+        self.assertIn("the function is of Python 3.7, and the job has Python "
+                      + mgpu._version(), error.message)
+        self.assertIn("python=", error.hint)
+        other = mgpu.submit_function(calls.add, 1)
+        self.assertEqual(other.result(), 2)
+        head, body = mgpu._read_file(other._directory, "result.0.0")
+        mgpu._write_file(future._directory, "result.0.0",
+                         dict(head, python="3.7"), body)
+        with self.assertRaisesRegex(mgpu.RemoteError, "of Python 3.7, and"):
+            mgpu._read_result(future._directory, 0)
+
+    def test_an_interpreter_that_is_not_there(self):
+        error = mgpu.submit_function(calls.add, 1,
+                                     python="/nonexistent/python").exception()
+        self.assertIsInstance(error, mgpu.JobFailed)
+
+    def test_functions_of_main_as_source(self):
+        said = self.script(NO_CLOUD + MAIN)
+        self.assertEqual(said, "True 441\nValueError('of main') True\n")
+
+    def test_functions_of_main_by_cloudpickle(self):
+        try:
+            importlib.import_module("cloudpickle")
+        except ImportError:
+            self.skipTest("no cloudpickle")
+        said = self.script(MAIN)
+        self.assertEqual(said, "True 441\nValueError('of main') True\n")
+        said = self.script("import mgpu\nk = 5\nprint(mgpu.submit_function("
+                           "lambda x: x + k, 1).result())\n")
+        self.assertEqual(said, "6\n")
+
+    def test_cloudpickle_is_missing_there(self):
+        future = mgpu.submit_function(calls.add, 1, hold=True)
+        head, body = mgpu._read_file(future._directory, "call")
+        mgpu._write_file(future._directory, "call",
+                         dict(head, how="cloudpickle"), body)
+        with mock.patch.dict("sys.modules", cloudpickle=None):
+            with self.assertRaisesRegex(mgpu.CannotTravel, "needs cloudpick"):
+                mgpu._load(future._directory, 0)
+
+    def test_what_cannot_travel_says_so(self):
+        empty = os.path.join(self.work, "no-calls")
+        said = self.script(NO_CLOUD + REFUSED, MGPU_CALLS=empty).splitlines()
+        for line, words in zip(said, (
+                "'<lambda>' of __main__", "'closure.<locals>.inner' of",
+                "'g' of __main__ cannot be sent to a job: it has a decorator",
+                "class 'Point' of __main__",
+                "an argument of 'plain' cannot be pickled: cannot pickle "
+                "'generator'", "the global 'LOCK' cannot be pickled")):
+            self.assertTrue(line.startswith("USAGE "), line)
+            self.assertIn(words, line)
+        self.assertEqual(said[-1].split()[-1], "False")
+        self.assertEqual(len(said), 7)
+
+
+if __name__ == "__main__":
+    unittest.main()
