@@ -17,6 +17,7 @@
 #   make check-mutants     bugs in kernels, on purpose, that check has no time for
 #   make cuda12-check      compiles for CUDA 12.4, in a chroot of Debian 13
 #   make deb               a Debian package, build/deb/*.deb
+#   make wheel             mgpu.py for pip     make python-check  its tests
 #   make debian13-check    half of check, and the demos, on Debian 13
 #   make systemd-check     that package under a systemd, in a virtual machine
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch

@@ -1,11 +1,13 @@
 # package.mk - install, uninstall, and the Debian package.
-.PHONY: install uninstall deb systemd-check
+.PHONY: install uninstall deb wheel systemd-check
 
 # Below a prefix of one's own there is an etc of one's own.
 sysconfdir ?= $(if $(filter /usr /usr/local,$(prefix:/=)),/etc,$(prefix)/etc)
 unitdir    ?= $(prefix)/lib/systemd
 # Where Debian's zsh looks: vendor-completions for what is in a package.
 zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
+# Python's own path has it in a package; elsewhere PYTHONPATH, or make wheel.
+pythondir  ?= $(if $(filter /usr,$(prefix)),$(prefix)/lib/python3/dist-packages,$(datadir)/mgpu/python)
 # Jobs, and the model and the rows that those of kind llm name.
 examples   = $(wildcard jobs/examples/*.yaml jobs/examples/stories260K/* \
                jobs/examples/story-names/* jobs/examples/torch-ddp.py)
@@ -38,6 +40,7 @@ install: $(if $(NOBUILD),,all)
 	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
 	install -D -m 644 contrib/grafana/mgpu.json \
 	    $(DESTDIR)$(datadir)/mgpu/grafana/mgpu.json
+	install -D -m 644 contrib/python/mgpu.py $(DESTDIR)$(pythondir)/mgpu.py
 uninstall:
 	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
 	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu \
@@ -45,7 +48,7 @@ uninstall:
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
 	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin mgpu-web \
 	    mgpu-sim mgpu-model
-	rm -f $(DESTDIR)$(zshdir)/_mgpu
+	rm -f $(DESTDIR)$(zshdir)/_mgpu $(DESTDIR)$(pythondir)/mgpu.py
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
 	rm -f $(DESTDIR)$(unitdir)/system/mgpu-ctld.service \
@@ -61,6 +64,10 @@ deb: $(if $(NOBUILD),,all)
 	$(Q)$(MAKE) --no-print-directory NOBUILD=1 install prefix=/usr \
 	    DESTDIR=$(abspath build/deb/root) >/dev/null
 	$(Q)sh contrib/deb/build build/deb
+# mgpu.py for pip, which needs no network for it.
+PYTHON ?=
+wheel:
+	$(Q)$(or $(PYTHON),/usr/bin/python3) -B contrib/python/wheel.py build/python
 # As root; needs debootstrap and qemu-system-x86. See tests/systemd/boot.sh.
 systemd-check: deb
 	$(Q)tests/systemd/boot.sh build/deb/*.deb build/systemd

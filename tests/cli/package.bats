@@ -38,6 +38,8 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
         [ "${lines[0]}" = "mgpu-$tool $(dpkg-deb --field "$deb" Version)" ]
     done
     [ -e "$root/usr/share/man/man8/mgpu-admin.8.gz" ]
+    # Where Debian's python3 looks.
+    cmp "$MGPU_SRC/contrib/python/mgpu.py" "$root/usr/lib/python3/dist-packages/mgpu.py"
     for unit in system user; do
         grep -q '^ExecStart=/usr/bin/mgpu-ctld ' \
             "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
