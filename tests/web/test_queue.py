@@ -72,6 +72,20 @@ class QueueTest(PageTest):
         self.press(Keys.ESCAPE)
         self.until_gone("dialog")
 
+    def test_chosen_rows_lead_to_the_comparison(self):
+        self.open("queue")
+        self.until_names("alpha", "beta", "held", "gone")
+        self.assertEqual([a for a in self.all("a.compare") if a.is_displayed()], [])
+        for number in (self.second, self.first, self.held):
+            self.js("arguments[0].focus()", self.row(number))
+            self.press("x")
+        self.press("x")
+        self.until_text("a.compare", "Compare 2 jobs")
+        self.assertEqual(self.one("a.compare").get_attribute("href"),
+                         f"{self.web.origin}/#/compare?jobs={self.second},{self.first}")
+        self.assertEqual(self.row(self.first).get_attribute("aria-selected"), "true")
+        self.assertEqual(self.row(self.held).get_attribute("aria-selected"), "false")
+
     def test_keys(self):
         self.open("queue")
         self.until_names("alpha", "beta", "held", "gone")

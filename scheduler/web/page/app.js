@@ -19,7 +19,7 @@ const KEYS = [
   ['?', 'Show these keys'], ['/', 'Go to the filter'], ['j  k', 'Next and previous row'],
   ['Enter', 'Open the row'], ['w', 'Why the job of the row is in its state'],
   ['c', 'Cancel the job of the row'], ['h', 'Hold or release the job of the row'],
-  ['r', 'Resize the job of the row'], ['q  l  p', 'Queue, cluster, policy'],
+  ['r', 'Resize the job of the row'], ['x', 'Choose the row, to compare jobs'], ['q  l  p', 'Queue, cluster, policy'],
   ['Escape', 'Close a dialog, leave a field'],
 ];
 

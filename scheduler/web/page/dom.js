@@ -74,12 +74,11 @@ export function errorLine(error) {
 
 // Opens a modal dialog: ask({title, body, actions: [{text, kind, run}]}). An
 // action's `run` may be async: the dialog closes when it has succeeded, and
-// shows what it threw. `kind` is 'main', 'danger' or undefined. Without `run`
+// shows what it threw. The focus goes back to where it was. `kind` is 'main', 'danger' or undefined. Without `run`
 // an action only closes. Escape closes, too. Returns a promise of the text of
 // the action that closed it, or null.
 export function ask({title, body, actions}) {
   return new Promise((resolve) => {
-    const before = document.activeElement;
     const problem = el('div');
     let answer = null;
     const buttons = actions.map((a) => el('button', {class: a.kind || null, type: 'button', on: {click: () => press(a)}}, a.text));
@@ -99,7 +98,6 @@ export function ask({title, body, actions}) {
     }
     box.addEventListener('close', () => {
       box.remove();
-      if (before && before.isConnected) before.focus();
       resolve(answer);
     });
     // Enter in an input is the main action.

@@ -8,6 +8,7 @@ import {COLUMNS, Rows} from './rows.js';
 
 const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
 const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 25;
+const COMPARED_MOST = 50;
 const DEFAULT_SORT = 'state';
 
 // ---- filters ----------------------------------------------------------------
@@ -114,6 +115,7 @@ class Queue {
     this.params = {...params};
     this.jobs = new Map(); // id: {job, at}
     this.dirty = new Set();
+    this.chosen = new Set(); // ids, to compare
     this.lists = {};
     this.end = new AbortController();
     this.flushSoon = perFrame(() => this.flush());
@@ -130,10 +132,11 @@ class Queue {
     this.head = el('p', {class: 'quiet head-line', 'aria-live': 'off'});
     this.notices = el('div');
     this.form = fields(this.params, this.lists, (k, v) => this.change(k, v));
+    this.compare = el('a', {class: 'compare'});
     this.activeNone = el('p', {class: 'quiet none'});
     this.endedNone = el('p', {class: 'quiet none'});
     this.endedTitle = el('h2', null, 'Ended');
-    fill(root, el('div', {class: 'head'}, el('h1', null, 'Queue'), this.head), this.notices, this.form,
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Queue'), this.head, this.compare), this.notices, this.form,
       this.active.el, this.activeNone, this.endedTitle, this.ended.el, this.endedNone);
     for (const rows of [this.active, this.ended]) {
       rows.body.addEventListener('click', (e) => this.onClick(e));
@@ -185,6 +188,7 @@ class Queue {
       (isEnded ? this.active : this.ended).remove(id);
       if (is) (isEnded ? this.ended : this.active).put(job, at);
       else (isEnded ? this.ended : this.active).remove(id);
+      if (this.chosen.has(id)) (isEnded ? this.ended : this.active).mark(id, true);
     }
     if (this.dirty.size > 0) this.flushSoon();
     this.active.commit();
@@ -203,6 +207,7 @@ class Queue {
     const gpus = s ? `${s.slots_total} GPUs or slots: ${s.slots_total - s.slots_free} allocated, ${s.slots_free} idle | ` : '';
     setText(this.head, `${gpus}${running} running, ${queued} queued, ${held} held`);
     const isAny = Object.keys(this.params).some((k) => !['sort', 'id', 'since'].includes(k));
+    this.offerCompare(isAny);
     const isLoaded = this.isLoaded;
     const none = (el_, rows, what, isWanted) => {
       rows.el.hidden = rows.size === 0;
@@ -218,6 +223,25 @@ class Queue {
     this.endedTitle.hidden = !wantsEnded;
   }
 
+  // A link to the curves of the jobs that were chosen, or of those that a filter
+  // leaves.
+  offerCompare(isFiltered) {
+    const all = [...this.active.order, ...this.ended.order].map((row) => row.job);
+    const jobs = this.chosen.size > 0 ? [...this.chosen].map((id) => this.jobs.get(id).job)
+      : isFiltered ? all.filter((j) => j.iteration > 0) : [];
+    this.compare.hidden = jobs.length < (this.chosen.size > 0 ? 1 : 2) || jobs.length > COMPARED_MOST;
+    if (this.compare.hidden) return;
+    const href = `#/compare?jobs=${jobs.map((j) => encodeURIComponent(j.display_id))}`;
+    if (this.compare.getAttribute('href') !== href) this.compare.setAttribute('href', href);
+    setText(this.compare, `Compare ${jobs.length === 1 ? '1 job' : `${jobs.length} jobs`}`);
+  }
+
+  choose(job) {
+    if (!this.chosen.delete(job.id)) this.chosen.add(job.id);
+    for (const rows of [this.active, this.ended]) rows.mark(job.id, this.chosen.has(job.id));
+    this.flushSoon();
+  }
+
   // ---- what a user does ----
 
   jobOf(target) {
@@ -228,7 +252,10 @@ class Queue {
   onClick(e) {
     const job = this.jobOf(e.target);
     if (!job) return;
-    if (e.target.closest('[data-act]')) showWhy(job, this.ctx);
+    if (e.ctrlKey || e.metaKey || e.shiftKey) {
+      if (e.target.closest('a')) return;
+      this.choose(job);
+    } else if (e.target.closest('[data-act]')) showWhy(job, this.ctx);
     else if (!e.target.closest('a') && !String(getSelection())) this.ctx.navigate(`#/job/${encodeURIComponent(job.display_id)}`);
   }
 
@@ -239,6 +266,7 @@ class Queue {
     else if (e.key === 'c') confirmAction('cancel', job, this.ctx);
     else if (e.key === 'h') confirmAction(job.state === 'HELD' ? 'release' : 'hold', job, this.ctx);
     else if (e.key === 'r') confirmAction('resize', job, this.ctx);
+    else if (e.key === 'x') this.choose(job);
     else return;
     e.preventDefault();
   }

@@ -192,6 +192,12 @@ export class Rows {
     if (this.current === row.el) this.current = null;
   }
 
+  // Shows whether the job is chosen.
+  mark(id, is) {
+    const row = this.byId.get(id);
+    if (row) row.el.setAttribute('aria-selected', is);
+  }
+
   compare(a, b) {
     const x = a.key, y = b.key;
     if (x === null || y === null) {
