@@ -30,6 +30,7 @@ static const char *const columns[] = {
     [TEMPLATE_COMPLETION] = "text",
     [TEMPLATE_PREFERENCE] = "chosen, rejected, prompt, conversations, messages",
     [TEMPLATE_TOKENS] = of_tokens,
+    [TEMPLATE_PROMPT_COMPLETION] = "prompt, completion",
 };
 
 static bool has_column(enum spec_template t, const char *column)

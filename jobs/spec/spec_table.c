@@ -20,6 +20,7 @@
           WORD("slimorca", TEMPLATE_SLIMORCA), WORD("chat", TEMPLATE_CHAT),   \
           WORD("completion", TEMPLATE_COMPLETION),                            \
           WORD("preference", TEMPLATE_PREFERENCE),                            \
+          WORD("prompt_completion", TEMPLATE_PROMPT_COMPLETION),              \
           WORD("tokens", TEMPLATE_TOKENS))
 #define PACKINGS                              \
     WORDS(WORD("in_order", PACKING_IN_ORDER), \

@@ -26,7 +26,8 @@ enum spec_template {
     TEMPLATE_CHAT,
     TEMPLATE_COMPLETION,
     TEMPLATE_PREFERENCE,
-    TEMPLATE_TOKENS
+    TEMPLATE_TOKENS,
+    TEMPLATE_PROMPT_COMPLETION
 };
 /* train.tokenizer.prompt_template: words around the messages, or from
  * PROMPT_HERMES on the chat format of published models. */

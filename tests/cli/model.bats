@@ -346,10 +346,23 @@ alpaca_job() {
 @test "tokenize: rows that are cut, and what the job would refuse" {
     alpaca_job 'train_on_input: true' 'batch_size: 1' 'tokenizer: {max_seq_len: 60}'
     "$model" tokenize job.yaml --rows 0 >text
-    grep -q 'the longest has 60, 2 cut at max_seq_len$' text
+    grep -q 'the longest has 60, 2 cut at max_seq_len, which takes [1-9][0-9]* of [0-9]* labelled tokens$' text
     [ "$(wc -l <text)" -eq 1 ]
+    "$model" --json tokenize job.yaml >json
+    [ "$(json '$.lost' <json)" = "$(sed 's/.*takes \([0-9]*\) of.*/\1/' text)" ]
     printf '%s\n' '{"instruction": "Say it."}' >>rows.jsonl
     refused 65 "row 3: line 3: " tokenize job.yaml
+}
+
+@test "tokenize: prompts and completions; keys that are not read" {
+    alpaca_job 'train_on_input: false' 'batch_size: 1'
+    sed -i 's/template: alpaca/template: prompt_completion/' job.yaml
+    printf '%s\n' '{"prompt": "So it", "completion": " is."}' >rows.jsonl
+    "$model" tokenize job.yaml >text
+    grep -qxF '<|1|> So it[[ is.<|1|>]]' text || grep -qxF '<|1|>So it[[ is.<|1|>]]' text
+    printf '%s\n' '{"prompt": [{"role": "user", "content": "a", "name": "x"}], "completion": [{"role": "assistant", "content": "It."}]}' >>rows.jsonl
+    "$model" tokenize job.yaml --rows 0 >text
+    grep -q "rows.jsonl:2: a message has the key 'name', which is not read (1 row)$" text
 }
 
 @test "tokenize --cache: a job maps what was tokenised ahead" {

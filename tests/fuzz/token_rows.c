@@ -164,7 +164,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         abort();
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     struct spec_text text = {
-        .template = (enum spec_template)(data[2] % 8),
+        .template = data[0] & 64 ? TEMPLATE_PROMPT_COMPLETION
+                                 : (enum spec_template)(data[2] % 8),
         .path = path,
         .packed = data[0] & 1,
         .packing = data[0] & 2 ? PACKING_BEST_FIT : PACKING_IN_ORDER,

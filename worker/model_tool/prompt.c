@@ -45,11 +45,11 @@ static int take_words(const struct chat_format *f, struct messages *m,
                       struct words *ret, struct error *err)
 {
     struct buf ids = BUF_INIT, labels = BUF_INIT;
-    bool is_cut;
+    int32_t lost;
     m->list[0] = (struct message){.role = ROLE_USER, .text = "?"};
     m->n = 1;
     int rc = chat_format_ask(f, m, &ret->ids, err);
-    rc = rc < 0 ? rc : chat_format_encode(f, m, &ids, &labels, &is_cut, err);
+    rc = rc < 0 ? rc : chat_format_encode(f, m, &ids, &labels, &lost, err);
     if (rc == 0) {
         const size_t asks = ret->ids.len / sizeof(int32_t),
                      has = ids.len / sizeof(int32_t);

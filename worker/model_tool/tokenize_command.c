@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/text/text.h"
 #include "scheduler/tools/common/client.h"
 #include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/text/token_data.h"
@@ -153,11 +154,23 @@ static void print_ids(const int32_t *ids, const int32_t *labels, int32_t n)
 static void print_counts(const struct rows *r)
 {
     const struct token_data *d = &r->data;
+    char q[TEXT_QUOTE_CAP];
     (void)printf("%d rows, %" PRId64
                  " tokens, %.0f %% of them labelled; the longest "
-                 "has %d, %d cut at max_seq_len\n",
+                 "has %d, %d cut at max_seq_len",
                  d->n, d->tokens, 100 * (double)d->labelled / (double)d->tokens,
                  d->longest, d->cut);
+    if (d->cut > 0)
+        (void)printf(", which takes %" PRId64 " of %" PRId64 " labelled tokens",
+                     d->lost, d->labelled + d->lost);
+    (void)putchar('\n');
+    for (int32_t i = 0; i < d->unread.n; i++)
+        (void)printf(
+            "%s:%" PRId64 ": a message has the key '%s', which is not "
+            "read (%" PRId64 " row%s)\n",
+            d->files.path[d->unread.key[i].file], d->unread.key[i].line,
+            text_quote(q, sizeof(q), d->unread.key[i].name),
+            d->unread.key[i].rows, d->unread.key[i].rows == 1 ? "" : "s");
     if (d->skipped.n > 0)
         (void)printf("%d row%s left out: %s\n", d->skipped.n,
                      d->skipped.n == 1 ? "" : "s", d->skipped.why[0].msg);
@@ -252,11 +265,11 @@ static int print_json(const struct rows *r, struct error *err)
         json_decref(rows);
         return -1;
     }
-    json_t *o =
-        json_pack("{s:i, s:I, s:I, s:i, s:i, s:i, s:o}", "rows", (int)d->n,
-                  "tokens", (json_int_t)d->tokens, "labelled",
-                  (json_int_t)d->labelled, "longest", (int)d->longest, "cut",
-                  (int)d->cut, "skipped", (int)d->skipped.n, "first", rows);
+    json_t *o = json_pack(
+        "{s:i, s:I, s:I, s:i, s:i, s:I, s:i, s:o}", "rows", (int)d->n, "tokens",
+        (json_int_t)d->tokens, "labelled", (json_int_t)d->labelled, "longest",
+        (int)d->longest, "cut", (int)d->cut, "lost", (json_int_t)d->lost,
+        "skipped", (int)d->skipped.n, "first", rows);
     int rc = client_print(o, err);
     json_decref(o);
     return rc;

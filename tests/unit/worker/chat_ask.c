@@ -125,7 +125,7 @@ static void test_before(const char *layout, enum spec_prompt prompt,
     struct buf asks = BUF_INIT, row = BUF_INIT, labels = BUF_INIT,
                text = BUF_INIT;
     struct chat_format f;
-    bool is_cut;
+    int32_t lost;
     if (m == NULL)
         exit(1);
     m->list[0] = (struct message){.role = ROLE_USER, .text = "Who?"};
@@ -137,7 +137,7 @@ static void test_before(const char *layout, enum spec_prompt prompt,
     is_int(m->n, 3, "the messages are as before");
     m->list[3] = (struct message){.role = ROLE_ASSISTANT, .text = "Tim"};
     m->n = 4;
-    text_must(chat_format_encode(&f, m, &row, &labels, &is_cut, &err), &err);
+    text_must(chat_format_encode(&f, m, &row, &labels, &lost, &err), &err);
     ok(asks.len < row.len && memcmp(asks.data, row.data, asks.len) == 0,
        "%s: a row begins with the prompt", layout);
     text_must(tokenizer_decode(

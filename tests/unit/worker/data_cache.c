@@ -11,6 +11,8 @@ static bool same(const struct token_data *a, const struct token_data *b)
     return a->n == b->n && a->longest == b->longest && a->most == b->most &&
            a->tokens == b->tokens && a->labelled == b->labelled &&
            a->files.n == b->files.n && a->skipped.n == b->skipped.n &&
+           a->cut == b->cut && a->lost == b->lost &&
+           memcmp(&a->unread, &b->unread, sizeof(a->unread)) == 0 &&
            digest_of(a) == digest_of(b);
 }
 
@@ -37,6 +39,34 @@ static void test_kept(void)
     open_cache(&r, &first);
     ok(!first.is_kept, "small data are not looked up");
     token_data_clear(&first);
+}
+
+/* What a job is told of its rows is told again. */
+static void test_cut(void)
+{
+    static const char row[] =
+        "[{\"messages\": [{\"role\": \"user\", \"content\": \"a\"},"
+        " {\"role\": \"assistant\", \"content\": \"a long answer\","
+        " \"name\": \"x\"}]}]";
+    char rows[64];
+    struct run r;
+    struct token_data first, second;
+    empty_dir();
+    begin(&r);
+    (void)snprintf(rows, sizeof(rows), "%s/chat.json", dir);
+    token_file(rows, row);
+    r.text = (struct spec_text){.template = TEMPLATE_CHAT, .path = rows};
+    r.tokens.max_seq_len = 8;
+    open_cache(&r, &first);
+    ok(first.cut == 1 && first.lost > 0 && first.unread.n == 1,
+       "a row loses %lld labelled tokens, and has a key that is not read",
+       (long long)first.lost);
+    open_cache(&r, &second);
+    ok(second.is_kept && same(&first, &second), "as those who read it say");
+    token_data_clear(&first);
+    token_data_clear(&second);
+    (void)unlink(rows);
+    empty_dir();
 }
 
 static double told; /* the share that was told last */
@@ -78,7 +108,7 @@ static void test_keys(void)
     begin(&r);
     text_must(data_files_find(data, NULL, &files, &err), &err);
     text_must(token_cache_key(&r.conf, &files, first, &err), &err);
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 12; i++) {
         begin(&r);
         r.text.train_on_input = i == 0;
         r.text.samples = i == 1;
@@ -89,10 +119,11 @@ static void test_keys(void)
         r.tokens.columns = i == 6 ? &columns : NULL;
         r.tokens.eos = i == 7 ? 1 : -1;
         r.tokens.is_whole = i == 9;
+        r.tokens.is_unknown = i == 10;
         r.text.on_bad_row = i == 8 ? BAD_ROW_SKIP : BAD_ROW_FAIL;
         text_must(token_cache_key(&r.conf, &files, other, &err), &err);
-        ok((strcmp(first, other) != 0) == (i < 10),
-           i < 10 ? "another key %d has another name" : "%d: the same", i);
+        ok((strcmp(first, other) != 0) == (i < 11),
+           i < 11 ? "another key %d has another name" : "%d: the same", i);
     }
     data_files_clear(&files);
 }
@@ -340,6 +371,7 @@ int main(void)
 {
     rig_open();
     test_kept();
+    test_cut();
     test_told();
     test_keys();
     test_form();

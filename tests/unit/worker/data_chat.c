@@ -80,10 +80,10 @@ static void compare(struct goldens *g, struct pair *p, const char *want)
 {
     struct error err = ERROR_INIT;
     char ids[9], labels[9];
-    bool is_cut = true;
+    int32_t lost = 0;
     buf_reset(&g->ids);
     buf_reset(&g->labels);
-    if (chat_format_encode(&p->f, &g->messages, &g->ids, &g->labels, &is_cut,
+    if (chat_format_encode(&p->f, &g->messages, &g->ids, &g->labels, &lost,
                            &err) < 0) {
         if (want == NULL && err.code == ERR_INVAL)
             p->refused++;
@@ -94,7 +94,7 @@ static void compare(struct goldens *g, struct pair *p, const char *want)
     (void)snprintf(ids, sizeof(ids), "%08x", (unsigned)hash_of(&g->ids));
     (void)snprintf(labels, sizeof(labels), "%08x",
                    (unsigned)hash_of(&g->labels));
-    const bool same = want != NULL && memcmp(want, ids, 8) == 0 && !is_cut;
+    const bool same = want != NULL && memcmp(want, ids, 8) == 0 && lost < 0;
     p->wrong_ids += !same;
     p->wrong_labels += same && strcmp(want + 8, labels) != 0;
     p->right += same;
@@ -151,7 +151,8 @@ static void has_labels(const char *layout, const char *format, bool on_input,
     struct error err = ERROR_INIT;
     struct buf ids = BUF_INIT, labels = BUF_INIT, got = BUF_INIT;
     struct chat_format f;
-    bool is_cut = false, is_on = false;
+    int32_t lost = -1;
+    bool is_on = false;
     if (m == NULL)
         exit(1);
     m->list[0] = (struct message){
@@ -162,7 +163,7 @@ static void has_labels(const char *layout, const char *format, bool on_input,
     text_must(
         chat_format_init(&f, t, named(format)->prompt, -1, max_seq_len, &err),
         &err);
-    text_must(chat_format_encode(&f, m, &ids, &labels, &is_cut, &err), &err);
+    text_must(chat_format_encode(&f, m, &ids, &labels, &lost, &err), &err);
     const int32_t *id = (const void *)ids.data,
                   *label = (const void *)labels.data;
     for (size_t i = 0; i < ids.len / 4; i++) {
@@ -176,7 +177,7 @@ static void has_labels(const char *layout, const char *format, bool on_input,
     }
     text_must(buf_addstr(&got, is_on ? "]" : "", &err), &err);
     is_str(buf_str(&got), want, format);
-    is_int(is_cut, max_seq_len > 0, "whether it is cut");
+    is_int(lost >= 0, max_seq_len > 0, "whether it is cut");
     buf_clear(&ids);
     buf_clear(&labels);
     buf_clear(&got);
@@ -471,7 +472,7 @@ static int named_in_text(const struct tokenizer *t, const char *text, int id)
     struct error err = ERROR_INIT;
     struct buf ids = BUF_INIT, labels = BUF_INIT;
     struct chat_format f;
-    bool is_cut;
+    int32_t lost;
     int n = 0;
     if (m == NULL)
         exit(1);
@@ -480,7 +481,7 @@ static int named_in_text(const struct tokenizer *t, const char *text, int id)
         .role = ROLE_ASSISTANT, .labelled = true, .text = "ok"};
     m->n = 2;
     text_must(chat_format_init(&f, t, PROMPT_HERMES, -1, 0, &err), &err);
-    text_must(chat_format_encode(&f, m, &ids, &labels, &is_cut, &err), &err);
+    text_must(chat_format_encode(&f, m, &ids, &labels, &lost, &err), &err);
     for (size_t i = 0; i < ids.len / sizeof(int32_t); i++)
         n += ((const int32_t *)(const void *)ids.data)[i] == id;
     buf_clear(&ids);
@@ -530,13 +531,13 @@ static void refused(const char *format, const char *layout,
     struct error err = ERROR_INIT;
     struct buf ids = BUF_INIT, labels = BUF_INIT;
     struct chat_format f;
-    bool is_cut;
+    int32_t lost;
     if (m == NULL)
         exit(1);
     m->list[0] = (struct message){.role = role, .text = text};
     m->n = 1;
     ok((chat_format_init(&f, t, named(format)->prompt, -1, 0, &err) < 0 ||
-        chat_format_encode(&f, m, &ids, &labels, &is_cut, &err) < 0) &&
+        chat_format_encode(&f, m, &ids, &labels, &lost, &err) < 0) &&
            err.code == ERR_INVAL && strstr(err.msg, words) != NULL,
        "%s: %s", format, err.msg);
     buf_clear(&ids);

@@ -239,7 +239,7 @@ static void encode(const struct tokenizer *t, enum spec_prompt prompt,
     struct chat_format f;
     struct error err = ERROR_INIT;
     struct buf labels = BUF_INIT;
-    bool is_cut;
+    int32_t lost;
     if (m == NULL)
         exit(1);
     m->list[0] = (struct message){.role = ROLE_USER, .text = text};
@@ -249,7 +249,7 @@ static void encode(const struct tokenizer *t, enum spec_prompt prompt,
     buf_reset(ret);
     text_must(chat_format_init(&f, t, prompt, -1, 0, &err), &err);
     f.is_whole = is_whole;
-    text_must(chat_format_encode(&f, m, ret, &labels, &is_cut, &err), &err);
+    text_must(chat_format_encode(&f, m, ret, &labels, &lost, &err), &err);
     is_int((long long)labels.len, (long long)ret->len, "as many labels");
     buf_clear(&labels);
     free(m);

@@ -210,8 +210,9 @@ static void test_refused(void)
     refuses(&packed_words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
             "tokens do not fit into a pack of train.tokenizer.max_seq_len 20");
     refuses(&words, 20, "[{\"instruction\": \"a\", \"output\": \"b\"}]",
-            ": row 1: line 1: none of its 20 tokens counts in the loss: change "
-            "it, or set on_bad_row: skip");
+            ": row 1: line 1: its 2 labelled tokens are all behind "
+            "train.tokenizer.max_seq_len 20, where it is cut: change it, or "
+            "set on_bad_row: skip");
     refuses(&tokens, 0, "", ": no rows, it needs one");
     refuses(&tokens, 0, "[]", ": no rows, it needs one");
     refuses(&three, 0, good, ": 1 rows, samples is 3");
@@ -222,7 +223,7 @@ static void test_refused(void)
     refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1, -100]}",
             "none of its 2 tokens counts in the loss");
     refuses(&tokens, 2, "{\"input_ids\": [1, 2, 3], \"labels\": [-1, -1, 3]}",
-            "none of its 2 tokens counts in the loss");
+            "its 1 labelled token is behind train.tokenizer.max_seq_len 2,");
     refuses(&tokens, 0, "{\"input_ids\": [1, 2], \"labels\": [1]}",
             "2 input_ids and 1 labels");
     refuses(&tokens, 0, "{\"input_ids\": [1, -2]}",

@@ -471,9 +471,9 @@ static void test_cut(void)
     r.spec.train.dataset_val.path = NULL;
     r.spec.train.tokenizer.max_seq_len = 4;
     rig_open(&r);
-    ok(strstr(r.said,
-              "2 of 11 rows are longer than "
-              "train.tokenizer.max_seq_len 4 and lose their ends") != NULL,
+    ok(strstr(r.said, "2 of 11 rows are longer than "
+                      "train.tokenizer.max_seq_len 4 and lose their ends: "
+                      "3 of 25 labelled tokens") != NULL,
        "%s", r.said);
     rig_close(&r);
     with_files(&r, false);

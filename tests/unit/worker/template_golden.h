@@ -48,16 +48,16 @@ static inline int template_take(void *arg, const json_t *row,
 {
     struct template_case *c = arg;
     const bool two = c->conf.template == TEMPLATE_PREFERENCE;
-    bool is_cut;
+    int32_t lost;
     (void)place;
     if (c->conf.template == TEMPLATE_COMPLETION) {
         const char *text;
         text_must(
             row_column_text(row, c->conf.columns, "text", true, &text, err),
             err);
-        text_must(chat_format_text(&c->format, text, &c->ids, &c->labels,
-                                   &is_cut, err),
-                  err);
+        text_must(
+            chat_format_text(&c->format, text, &c->ids, &c->labels, &lost, err),
+            err);
         template_compare(c);
         return 0;
     }
@@ -66,7 +66,7 @@ static inline int template_take(void *arg, const json_t *row,
                                   &c->messages, err),
                   err);
         text_must(chat_format_encode(&c->format, &c->messages, &c->ids,
-                                     &c->labels, &is_cut, err),
+                                     &c->labels, &lost, err),
                   err);
         template_compare(c);
     }

@@ -12,7 +12,7 @@
 #include "worker/data/cache/token_cache.h"
 
 enum {
-    CACHE_VERSION = 4,
+    CACHE_VERSION = 5,
     PIECE = 1 << 22 /* bytes of a file that are hashed at once */
 };
 
@@ -81,12 +81,12 @@ static int add_keys(const struct token_conf *c, char sum[DIGEST_HEX_CAP],
 {
     const struct spec_text *t = c->text;
     struct buf b = BUF_INIT;
-    int rc =
-        buf_addf(&b, err, "%d %d %d %d %d %d %d %d %d %d %d %d %d",
-                 CACHE_VERSION, c->pairs, t->template, t->packed,
-                 t->split_across_pack, t->train_on_input, t->samples,
-                 t->on_bad_row, c->prompt, c->is_whole, c->eos, c->max_seq_len,
-                 c->tokenizer != NULL && tokenizer_knows_behind(c->tokenizer));
+    int rc = buf_addf(
+        &b, err, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d", CACHE_VERSION,
+        c->pairs, t->template, t->packed, t->split_across_pack,
+        t->train_on_input, t->samples, t->on_bad_row, c->prompt, c->is_whole,
+        c->is_unknown, c->eos, c->max_seq_len,
+        c->tokenizer != NULL && tokenizer_knows_behind(c->tokenizer));
     const char *const texts[] = {c->system_prompt, t->split};
     for (size_t i = 0; i < 2 && rc == 0; i++)
         rc = buf_addf(&b, err, " %zd:%s",

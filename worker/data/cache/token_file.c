@@ -12,7 +12,7 @@
 #include "jobs/base/plain_file.h"
 #include "worker/checkpoint/crc64.h"
 
-static const char magic[8] = "mgputok2";
+static const char magic[8] = "mgputok3";
 
 struct header {
     char magic[8];
@@ -21,6 +21,7 @@ struct header {
     int64_t tokens, labelled;
     int32_t n, longest, most, cut;
     struct rows_skipped skipped;
+    struct row_keys unread;
 };
 
 int64_t token_file_base(void)
@@ -65,6 +66,7 @@ static int write_file(int fd, struct token_data *d, struct error *err)
     h.most = d->most;
     h.cut = d->cut;
     h.skipped = d->skipped;
+    h.unread = d->unread;
     if (write_ids(fd, d, &h.sum[0], err) < 0 ||
         token_list_write(&d->labels, fd, &h.sum[1], err) < 0)
         return -1;
@@ -183,12 +185,13 @@ static int check_rows(struct reading *r)
             row->first > r->h.values ||
             (uint64_t)row->n > r->h.values - row->first ||
             row->place.file < 0 || row->place.file >= r->want->files ||
-            row->place.index < 0 || row->cut < 0 || row->cut > 1)
+            row->place.index < 0 || row->lost < -1)
             return damaged(r, "a row that is not within its tokens");
         at = row->first + (uint64_t)row->n;
         d->longest = row->n > d->longest ? row->n : d->longest;
         d->tokens += row->n;
-        d->cut += row->cut;
+        d->cut += row->lost >= 0;
+        d->lost += row->lost > 0 ? row->lost : 0;
     }
     if (r->want->longest > 0 && d->longest > r->want->longest)
         return damaged(r, "a row that is longer than max_seq_len");
@@ -279,6 +282,14 @@ static int read_tokens(struct reading *r)
     return rc;
 }
 
+static bool are_keys(const struct row_keys *k, int32_t files)
+{
+    for (int32_t i = 0; i < k->n && i < ROW_KEYS; i++)
+        if (k->key[i].file < 0 || k->key[i].file >= files)
+            return false;
+    return k->n >= 0 && k->n <= ROW_KEYS;
+}
+
 /* The header says the same, as far as it says it. */
 static int check_header(struct reading *r)
 {
@@ -286,22 +297,34 @@ static int check_header(struct reading *r)
     const struct header *h = &r->h;
     if (h->longest == d->longest && h->most == d->most && h->cut == d->cut &&
         h->tokens == d->tokens && h->labelled == d->labelled &&
-        h->skipped.n >= 0)
+        h->skipped.n >= 0 && are_keys(&h->unread, r->want->files))
         return 0;
     return damaged(r, "its header does not say what its rows say");
 }
 
-/* Messages go to a terminal, and end within their arrays. */
+/* A text goes to a terminal, and ends within its array. */
+static void tame(char *text, size_t cap)
+{
+    text[cap - 1] = '\0';
+    for (char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+}
+
+static void take_unread(struct reading *r)
+{
+    struct row_keys *to = &r->to->unread;
+    *to = r->h.unread;
+    for (int32_t i = 0; i < to->n; i++)
+        tame(to->key[i].name, sizeof(to->key[i].name));
+}
+
 static void take_skipped(struct reading *r)
 {
     struct rows_skipped *to = &r->to->skipped;
     *to = r->h.skipped;
     for (int i = 0; i < ROWS_NAMED; i++) {
-        char *p = to->why[i].msg;
-        p[sizeof(to->why[i].msg) - 1] = '\0';
-        for (; *p != '\0'; p++)
-            if ((unsigned char)*p < ' ' || *p == 0x7f)
-                *p = '?';
+        tame(to->why[i].msg, sizeof(to->why[i].msg));
         to->why[i].code = ERR_INVAL;
     }
 }
@@ -313,6 +336,7 @@ static int read_file(struct reading *r, size_t size)
         check_header(r) < 0)
         return -1;
     take_skipped(r);
+    take_unread(r);
     d->kept = (struct token_kept){.fd = r->fd,
                                   .path = strdup(r->path),
                                   .base = token_file_base(),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
+#include "worker/data/text/token_cut.h"
 
 struct chat_cut {
     size_t at; /* byte of the text */
@@ -273,11 +274,10 @@ static int check(const struct output *o, const struct message *m, int32_t i)
 /* in  system  the text of the system, for the message that has it; NULL: none
  */
 static int put_message(struct output *o, const struct messages *m, int32_t i,
-                       const char **system)
+                       bool is_last, const char **system)
 {
     const struct chat_table *t = o->r->table;
     const struct message *one = &m->list[i];
-    const bool is_last = i + 1 == m->n;
     const char *in_it = NULL;
     if (check(o, one, i) < 0)
         return -1;
@@ -297,18 +297,19 @@ static int put_message(struct output *o, const struct messages *m, int32_t i,
     return put_user(o, one, in_it);
 }
 
-static int put_all(struct output *o, const struct messages *m)
+/* The first n messages. */
+static int put_all(struct output *o, const struct messages *m, int32_t n)
 {
     const struct chat_table *t = o->r->table;
     const char *system = NULL;
     if (put_words(o, t->begin, false) < 0)
         return -1;
-    if (t->no_system != NULL && m->n > 0 && m->list[0].role != ROLE_SYSTEM &&
+    if (t->no_system != NULL && n > 0 && m->list[0].role != ROLE_SYSTEM &&
         put_turn(o, &t->system, t->no_system, strlen(t->no_system), false,
                  false) < 0)
         return -1;
-    for (int32_t i = 0; i < m->n; i++)
-        if (put_message(o, m, i, &system) < 0)
+    for (int32_t i = 0; i < n; i++)
+        if (put_message(o, m, i, i + 1 == n, &system) < 0)
             return -1;
     if (o->asks && put_words(o, t->asks, false) < 0)
         return -1;
@@ -323,30 +324,33 @@ static void output_clear(struct output *o)
     buf_clear(&o->head);
 }
 
-static void cut(struct buf *b, size_t ints)
+/* in  asks  an answer is to follow the first n messages */
+static int render(const struct chat_render *r, const struct messages *m,
+                  int32_t n, bool asks, struct buf *ids, struct buf *labels,
+                  struct error *err)
 {
-    const size_t len = ints * sizeof(int32_t);
-    if (b->len > len) {
-        b->len = len;
-        b->data[len] = '\0';
-    }
+    struct output o = {
+        .r = r, .ids = ids, .labels = labels, .asks = asks, .err = err};
+    int rc = put_all(&o, m, n);
+    output_clear(&o);
+    return rc;
+}
+
+/* Cuts what is behind max_seq_len. */
+static int32_t cut(const struct chat_render *r, size_t first, struct buf *ids,
+                   struct buf *labels)
+{
+    return token_cut(ids, labels, first, (size_t)r->max_seq_len);
 }
 
 int chat_render(const struct chat_render *r, const struct messages *m,
-                struct buf *ids, struct buf *labels, bool *ret_cut,
+                struct buf *ids, struct buf *labels, int32_t *ret_lost,
                 struct error *err)
 {
-    struct output o = {.r = r, .ids = ids, .labels = labels, .err = err};
-    const size_t first = ints_of(ids), most = (size_t)r->max_seq_len;
-    int rc = put_all(&o, m);
-    output_clear(&o);
-    if (rc < 0)
+    const size_t first = ints_of(ids);
+    if (render(r, m, m->n, false, ids, labels, err) < 0)
         return -1;
-    *ret_cut = most > 0 && ints_of(ids) - first > most;
-    if (*ret_cut) {
-        cut(ids, first + most);
-        cut(labels, first + most);
-    }
+    *ret_lost = cut(r, first, ids, labels);
     return 0;
 }
 
@@ -354,14 +358,30 @@ int chat_render_ask(const struct chat_render *r, const struct messages *m,
                     struct buf *ids, struct error *err)
 {
     struct buf labels = BUF_INIT;
-    struct output o = {
-        .r = r, .ids = ids, .labels = &labels, .asks = true, .err = err};
     if (m->n == 0 || m->list[m->n - 1].role != ROLE_USER)
         return error_set(err, ERR_INVAL,
                          "the last message is to be the user's");
-    int rc = put_all(&o, m);
-    output_clear(&o);
+    int rc = render(r, m, m->n, true, ids, &labels, err);
     buf_clear(&labels);
+    return rc;
+}
+
+int chat_render_completion(const struct chat_render *r,
+                           const struct messages *m, bool on_input,
+                           struct buf *ids, struct buf *labels,
+                           int32_t *ret_lost, struct error *err)
+{
+    const size_t first = ints_of(ids);
+    struct buf prompt = BUF_INIT, unused = BUF_INIT;
+    int rc = render(r, m, m->n_prompt, true, &prompt, &unused, err);
+    if (rc == 0)
+        rc = render(r, m, m->n, false, ids, labels, err);
+    if (rc == 0) {
+        token_cut_label(ids, labels, first, on_input ? 0 : ints_of(&prompt));
+        *ret_lost = cut(r, first, ids, labels);
+    }
+    buf_clear(&prompt);
+    buf_clear(&unused);
     return rc;
 }
 

@@ -34,11 +34,11 @@ int chat_render_init(struct chat_render *r, const struct chat_table *table,
 
 /* Appends the ids of the messages, and as many labels: the id, or -1 where it
  * does not count. What is longer than max_seq_len is cut.
- * out  ret_cut  it was longer
+ * out  ret_lost  as token_cut()
  * err  ERR_INVAL a message that the format has no words for, a byte without a
  *      token; ERR_NOMEM. Both lists may have grown then */
 int chat_render(const struct chat_render *r, const struct messages *m,
-                struct buf *ids, struct buf *labels, bool *ret_cut,
+                struct buf *ids, struct buf *labels, int32_t *ret_lost,
                 struct error *err) MUST_CHECK;
 
 /* Appends the ids of a conversation whose last message is the user's, and of
@@ -48,6 +48,16 @@ int chat_render(const struct chat_render *r, const struct messages *m,
  * err  as chat_render(); ERR_INVAL the last message is not the user's */
 int chat_render_ask(const struct chat_render *r, const struct messages *m,
                     struct buf *ids, struct error *err) MUST_CHECK;
+
+/* The same of a prompt and a completion, as TRL labels them: all tokens behind
+ * the first that are as many as the prompt alone has, with the words before an
+ * answer.
+ * in   m         n_prompt of them are the prompt
+ *      on_input  all tokens count */
+int chat_render_completion(const struct chat_render *r,
+                           const struct messages *m, bool on_input,
+                           struct buf *ids, struct buf *labels,
+                           int32_t *ret_lost, struct error *err) MUST_CHECK;
 
 /* The text without white space around it, as Python's strip() has it.
  * out  ret_len  bytes of it */

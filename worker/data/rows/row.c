@@ -1,6 +1,7 @@
 /* row.c - see row.h. */
 #include "worker/data/rows/row.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *row_column_name(const struct spec_map *map, const char *column)
@@ -49,6 +50,25 @@ void rows_skipped_add(struct rows_skipped *s, const struct error *why)
     if (s->n < ROWS_NAMED)
         s->why[s->n] = *why;
     s->n++;
+}
+
+void row_keys_add(struct row_keys *k, const char *name, int32_t file,
+                  int64_t line, int64_t rows)
+{
+    char cut[ROW_KEY_CAP];
+    (void)snprintf(cut, sizeof(cut), "%s", name);
+    for (int32_t i = 0; i < k->n; i++)
+        if (strcmp(k->key[i].name, cut) == 0) {
+            k->key[i].rows += rows;
+            return;
+        }
+    if (k->n == ROW_KEYS)
+        return;
+    struct row_key *to = &k->key[k->n++];
+    memcpy(to->name, cut, sizeof(cut));
+    to->file = file;
+    to->line = line;
+    to->rows = rows;
 }
 
 int row_sink_leave_out(struct row_sink *s, struct error *err)

@@ -41,6 +41,22 @@ struct rows_skipped {
 
 void rows_skipped_add(struct rows_skipped *s, const struct error *why);
 
+enum { ROW_KEYS = 8, ROW_KEY_CAP = 48 };
+
+/* Keys of rows that nothing reads, each where it is first. */
+struct row_keys {
+    int32_t n;
+    struct row_key {
+        char name[ROW_KEY_CAP]; /* the beginning of it */
+        int32_t file;
+        int64_t line, rows; /* 1..; rows that have it */
+    } key[ROW_KEYS];
+};
+
+/* More than ROW_KEYS names are not kept. */
+void row_keys_add(struct row_keys *k, const char *name, int32_t file,
+                  int64_t line, int64_t rows);
+
 /* The place of a row: its file, its number there from 1 on, and its index
  * among the rows of all files. */
 struct row_place {

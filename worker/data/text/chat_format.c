@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "worker/data/chat/chat_template.h"
+#include "worker/data/text/token_cut.h"
 
 /* ---- words around a text ------------------------------------------------- */
 
@@ -105,44 +106,36 @@ static int put_labels(const struct output *o, bool labelled)
     return 0;
 }
 
-static void cut(struct buf *b, size_t values)
-{
-    const size_t len = values * sizeof(int32_t);
-    if (b->len > len) {
-        b->len = len;
-        b->data[len] = '\0';
-    }
-}
-
 static void set(struct buf *b, size_t i, int32_t v)
 {
     memcpy(b->data + i * sizeof(v), &v, sizeof(v));
 }
 
 /* Cuts what is too long; the last id becomes eos, unless it is. */
-static void end_in_eos(const struct output *o, bool labelled, bool *ret_cut)
+static int32_t end_in_eos(const struct output *o, bool labelled)
 {
     const size_t most = (size_t)o->f->max_seq_len;
     if (most == 0 || ids_of(o) == 0)
-        return;
-    *ret_cut = *ret_cut || ids_of(o) > most;
-    cut(o->ids, o->first + most);
-    cut(o->labels, o->first + most);
+        return -1;
+    const int32_t all = token_cut_labelled(o->labels, o->first);
+    const bool is_cut = token_cut(o->ids, o->labels, o->first, most) >= 0;
     const size_t last = o->first + ids_of(o) - 1;
     set(o->ids, last, o->f->eos);
     set(o->labels, last, labelled ? o->f->eos : -1);
+    const int32_t left = token_cut_labelled(o->labels, o->first);
+    return !is_cut ? -1 : all > left ? all - left : 0;
 }
 
-/* Appends a text, but for what is cut in any case: one id more than there is
- * room for says that it was longer. */
+/* Appends a text, but for what is neither kept nor counted. */
 static int put_encoded(const struct output *o, const char *text, size_t len,
                        uint32_t flags)
 {
     const size_t room = (size_t)o->f->max_seq_len, n = ids_of(o);
-    if (room > 0 && n > room)
+    const size_t most = room + TOKEN_CUT_COUNTED;
+    if (room > 0 && n >= most)
         return 0;
     return tokenizer_encode_some(o->f->tokenizer, text, len, flags,
-                                 room > 0 ? room + 1 - n : 0, o->ids, o->err);
+                                 room > 0 ? most - n : 0, o->ids, o->err);
 }
 
 static bool is_full(const struct output *o)
@@ -262,6 +255,7 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
         .prompt = prompt,
         .bos = ids->bos,
         .eos = eos >= 0 ? eos : ids->eos,
+        .end = eos >= 0 ? eos : ids->eos,
         .start_header = tokenizer_special(t, "<|start_header_id|>"),
         .end_header = tokenizer_special(t, "<|end_header_id|>"),
         .eot = chat_format_turn_end(t),
@@ -280,7 +274,7 @@ int chat_format_init(struct chat_format *f, const struct tokenizer *t,
 }
 
 int chat_format_encode(const struct chat_format *f, const struct messages *m,
-                       struct buf *ids, struct buf *labels, bool *ret_cut,
+                       struct buf *ids, struct buf *labels, int32_t *ret_lost,
                        struct error *err)
 {
     const struct output o = {.f = f,
@@ -292,9 +286,9 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
     const char *system = NULL;
     struct turn turn = {.begins = true};
     struct buf whole = BUF_INIT;
-    bool labelled = false, is_cut = false;
+    bool labelled = false, full = false;
     if (f->model.table != NULL)
-        return chat_render(&f->model, m, ids, labels, ret_cut, err);
+        return chat_render(&f->model, m, ids, labels, ret_lost, err);
     if (llama3 && f->bos >= 0 &&
         (put_id(&o, f->bos) < 0 || put_labels(&o, false) < 0))
         return -1;
@@ -305,21 +299,19 @@ int chat_format_encode(const struct chat_format *f, const struct messages *m,
             continue;
         }
         struct parts p = parts_of(f, one, system, i + 1 == m->n);
-        labelled = one->labelled && !llama3;
+        /* What fills the row is the last that is kept of it. */
+        labelled = full ? labelled : one->labelled && !llama3;
         int rc = put_message(&o, one, &p, &turn, &whole);
         if (rc < 0) {
             buf_clear(&whole);
             return -1;
         }
-        is_cut = is_full(&o) && i + 1 < m->n;
-        if (is_full(&o))
-            break;
+        full = is_full(&o);
     }
     buf_clear(&whole);
     if (llama3 && (put_id(&o, f->eos) < 0 || put_labels(&o, false) < 0))
         return -1;
-    end_in_eos(&o, labelled, &is_cut);
-    *ret_cut = is_cut;
+    *ret_lost = end_in_eos(&o, labelled);
     return 0;
 }
 
@@ -330,7 +322,7 @@ int chat_format_ask(const struct chat_format *f, struct messages *m,
     const size_t ends = f->start_header >= 0 ? 2 : 1; /* eot, eos */
     struct chat_format whole = *f;
     struct buf labels = BUF_INIT;
-    bool is_cut;
+    int32_t lost;
     if (f->model.table != NULL)
         return chat_render_ask(&f->model, m, ids, err);
     if (m->n == 0 || m->n == MESSAGES_MAX ||
@@ -340,16 +332,18 @@ int chat_format_ask(const struct chat_format *f, struct messages *m,
                          m->n, MESSAGES_MAX - 1);
     whole.max_seq_len = 0;
     m->list[m->n++] = (struct message){.role = ROLE_ASSISTANT, .text = ""};
-    int rc = chat_format_encode(&whole, m, ids, &labels, &is_cut, err);
+    int rc = chat_format_encode(&whole, m, ids, &labels, &lost, err);
     m->n--;
+    if (rc == 0) {
+        ids->len -= ends * sizeof(int32_t);
+        ids->data[ids->len] = '\0';
+    }
     buf_clear(&labels);
-    if (rc == 0)
-        cut(ids, ids->len / sizeof(int32_t) - ends);
     return rc;
 }
 
 int chat_format_text(const struct chat_format *f, const char *text,
-                     struct buf *ids, struct buf *labels, bool *ret_cut,
+                     struct buf *ids, struct buf *labels, int32_t *ret_lost,
                      struct error *err)
 {
     const struct output o = {.f = f,
@@ -363,10 +357,7 @@ int chat_format_text(const struct chat_format *f, const char *text,
         put_encoded(&o, text, strlen(text), 0) < 0 || put_id(&o, f->eos) < 0 ||
         put_labels(&o, true) < 0)
         return -1;
-    *ret_cut = f->max_seq_len > 0 && ids_of(&o) >= (size_t)f->max_seq_len;
-    if (*ret_cut) {
-        cut(ids, o.first + (size_t)f->max_seq_len - 1);
-        cut(labels, o.first + (size_t)f->max_seq_len - 1);
-    }
+    *ret_lost = token_cut(ids, labels, o.first,
+                          f->max_seq_len > 0 ? (size_t)f->max_seq_len - 1 : 0);
     return 0;
 }

@@ -31,12 +31,16 @@ struct chat_format {
     const struct tokenizer *tokenizer;
     enum spec_prompt prompt;
     int32_t bos, eos;                      /* bos -1: there is none */
+    int32_t end;                           /* behind a completion */
     int32_t start_header, end_header, eot; /* -1: Llama 2's format */
     int32_t max_seq_len;                   /* 0: texts are not cut */
     /* A message and the words around it are one text, which is stripped and
      * tokenised as a whole, as by torchtune 0.1.1; otherwise each part is. Set
      * it after chat_format_init(). */
     bool is_whole;
+    /* The model's template is not known, which rows of messages need. Set it
+     * after chat_format_init(). */
+    bool is_unknown;
     struct chat_render model; /* its table is NULL: torchtune's formats */
 };
 
@@ -63,11 +67,11 @@ int32_t chat_format_answer_end(enum spec_prompt prompt, const char *dir,
 /* Appends the ids of the messages, and as many labels: the id, or -1 where it
  * does not count. What is longer than max_seq_len is cut, and its last id
  * becomes eos.
- * out  ret_cut  it was longer
+ * out  ret_lost  as token_cut()
  * err  ERR_INVAL a byte without a token; ERR_NOMEM. Both lists may have grown
  *      then */
 int chat_format_encode(const struct chat_format *f, const struct messages *m,
-                       struct buf *ids, struct buf *labels, bool *ret_cut,
+                       struct buf *ids, struct buf *labels, int32_t *ret_lost,
                        struct error *err) MUST_CHECK;
 
 /* Appends the ids of a conversation whose last message is the user's, and of
@@ -83,7 +87,7 @@ int chat_format_ask(const struct chat_format *f, struct messages *m,
 /* As chat_format_encode() of a text alone: bos, the text, eos; all counts. It
  * is cut to max_seq_len - 1 ids, without eos, as torchtune does. */
 int chat_format_text(const struct chat_format *f, const char *text,
-                     struct buf *ids, struct buf *labels, bool *ret_cut,
+                     struct buf *ids, struct buf *labels, int32_t *ret_lost,
                      struct error *err) MUST_CHECK;
 
 #endif

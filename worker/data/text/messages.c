@@ -153,6 +153,25 @@ static int weigh(const json_t *weight, struct message *m, struct error *err)
     return 0;
 }
 
+/* Notes the keys of a message that nothing reads. */
+static void note_keys(const json_t *message, struct messages *m)
+{
+    static const char *const read[] = {"role", "content", "from", "value",
+                                       "weight"};
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)message, key, v)
+    {
+        bool is_known = json_is_null(v);
+        for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+            is_known = is_known || strcmp(key, read[i]) == 0;
+        for (int32_t i = 0; i < m->n_unread; i++)
+            is_known = is_known || strcmp(key, m->unread[i]) == 0;
+        if (!is_known && m->n_unread < MESSAGES_KEYS)
+            m->unread[m->n_unread++] = key;
+    }
+}
+
 static int add_message(const struct messages_conf *c, const json_t *v,
                        struct messages *m, struct error *err)
 {
@@ -179,6 +198,7 @@ static int add_message(const struct messages_conf *c, const json_t *v,
         return -1;
     }
     m->list[m->n - 1].joined = joined;
+    note_keys(v, m);
     return weigh(json_object_get(v, "weight"), &m->list[m->n - 1], err);
 }
 
@@ -253,6 +273,36 @@ static int add_preference(const struct messages_conf *c, const json_t *row,
                       err);
 }
 
+/* TRL's rows: what is behind the prompt counts, whose message it is. */
+static int add_prompt_completion(const struct messages_conf *c,
+                                 const json_t *row, struct messages *m,
+                                 struct error *err)
+{
+    const char *name = row_column_name(c->columns, "completion");
+    if (add_list(c, row, "prompt", m, err) < 0)
+        return -1;
+    m->n_prompt = m->n;
+    for (int32_t i = 0; i < m->n; i++)
+        m->list[i].labelled = c->train_on_input && m->list[i].labelled;
+    if (add_list(c, row, "completion", m, err) < 0)
+        return -1;
+    if (m->n == m->n_prompt || m->list[m->n_prompt].role != ROLE_ASSISTANT)
+        return error_set(err, ERR_INVAL,
+                         "column '%.80s' begins with no answer: expected a "
+                         "message of the assistant, which the prompt is for",
+                         name);
+    for (int32_t i = m->n_prompt; i < m->n; i++) {
+        if (m->list[i].role == ROLE_ASSISTANT && !m->list[i].labelled)
+            return error_set(err, ERR_INVAL,
+                             "column '%.80s': message %d has weight 0, and all "
+                             "of a completion counts: move it to the prompt, "
+                             "or use template: chat",
+                             name, i - m->n_prompt + 1);
+        m->list[i].labelled = true;
+    }
+    return 0;
+}
+
 /* ---- all templates ------------------------------------------------------- */
 
 /* torchtune's rule: a system message comes first, an answer follows a
@@ -297,6 +347,7 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
 {
     int rc = 0;
     forget(ret);
+    ret->n_prompt = 0;
     buf_reset(&ret->prompt);
     /* Stanford's words are the only instruction. */
     if (conf->system_prompt != NULL && conf->template != TEMPLATE_ALPACA)
@@ -316,6 +367,9 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
     case TEMPLATE_CHAT:
         rc = add_chat(conf, row, ret, err);
         break;
+    case TEMPLATE_PROMPT_COMPLETION:
+        rc = add_prompt_completion(conf, row, ret, err);
+        break;
     case TEMPLATE_PREFERENCE:
         rc = add_preference(conf, row, side, ret, err);
         break;
@@ -327,6 +381,11 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
     if (rc < 0 || check_turns(ret, err) < 0)
         return -1;
     return check_answer(ret, err);
+}
+
+void messages_forget_keys(struct messages *m)
+{
+    m->n_unread = 0;
 }
 
 void messages_clear(struct messages *m)

@@ -23,16 +23,23 @@ struct message {
     char *joined;     /* the parts of a list; owned; NULL: it is a text */
 };
 
-enum { MESSAGES_MAX = 1024 };
+enum { MESSAGES_MAX = 1024, MESSAGES_KEYS = 8 };
 
 struct messages {
     struct message list[MESSAGES_MAX];
     int32_t n;
+    int32_t n_prompt;  /* of template prompt_completion: the first of them */
     struct buf prompt; /* the text that alpaca makes of two columns */
+    /* Keys of messages that are not read, each once; borrowed of the rows since
+     * messages_forget_keys(). */
+    const char *unread[MESSAGES_KEYS];
+    int32_t n_unread;
 };
 
 struct messages_conf {
-    enum spec_template template; /* neither completion nor tokens */
+    /* Neither completion nor tokens; with prompt_completion both columns are
+     * lists of messages. */
+    enum spec_template template;
     const struct spec_map *columns;
     const char *system_prompt; /* in place of the row's; NULL: as the row has */
     bool train_on_input;
@@ -49,6 +56,8 @@ int messages_of_row(const struct messages_conf *conf, const json_t *row,
                     enum messages_side side, struct messages *ret,
                     struct error *err) MUST_CHECK;
 void messages_clear(struct messages *m);
+/* The rows of the keys in `unread` are over. */
+void messages_forget_keys(struct messages *m);
 
 /* "system", "user", "assistant", "ipython". */
 const char *message_role_name(enum message_role role);

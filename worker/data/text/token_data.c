@@ -141,7 +141,8 @@ static void keep_split(const struct opening *o, int32_t rows, int64_t *ret)
         d->longest = list[i].n > d->longest ? list[i].n : d->longest;
         d->tokens += list[i].n;
         d->labelled += list[i].labelled;
-        d->cut += list[i].cut;
+        d->cut += list[i].lost >= 0;
+        d->lost += list[i].lost > 0 ? list[i].lost : 0;
         list[d->n++] = list[i];
     }
     d->list.len = (size_t)d->n * sizeof(*list);
@@ -180,6 +181,7 @@ static int read_rows(struct opening *o, struct error *err)
                                           .arg = o};
     int rc = token_read(&reading, &read, err);
     d->skipped = read.skipped;
+    d->unread = read.unread;
     if (rc < 0)
         return -1;
     keep_split(o, read.rows, &within);
@@ -218,15 +220,25 @@ int token_conf_of(const struct job_spec *s, const struct spec_text *text,
                   struct token_conf *ret, struct error *err)
 {
     const struct spec_text *d = &s->train.dataset;
-    enum spec_prompt prompt;
-    if (chat_template_choose(s, text->template, &prompt, err) < 0)
-        return -1;
+    enum spec_prompt prompt = PROMPT_NONE;
+    struct error why = ERROR_INIT;
+    bool is_unknown = false;
+    if (chat_template_choose(s, text->template, &prompt, &why) < 0) {
+        /* Rows of texts need none. */
+        is_unknown = text->template == TEMPLATE_PROMPT_COMPLETION &&
+                     why.code == ERR_INVAL;
+        if (!is_unknown && err != NULL)
+            *err = why;
+        if (!is_unknown)
+            return -1;
+    }
     *ret = (struct token_conf){.text = text,
                                .columns = &d->column_map,
                                .system_prompt = d->new_system_prompt,
                                .tokenizer = tokenizer,
                                .prompt = prompt,
                                .is_whole = s->preset == PRESET_PAPER_2503,
+                               .is_unknown = is_unknown,
                                .eos = eos,
                                .pairs = s->method == METHOD_DPO,
                                .max_seq_len = s->train.tokenizer.max_seq_len};

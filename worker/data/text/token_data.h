@@ -4,7 +4,8 @@
  * says. A row longer than max_seq_len is cut. Template preference makes two
  * rows of each: with the answer that was chosen, and with the other.
  *
- * Template completion: {"text"}; all of its tokens count.
+ * Template completion: {"text"}; all of its tokens count. Template
+ * prompt_completion: prompt_completion.h.
  *
  * Template tokens: {"input_ids", "labels"} as they are, labels as Hugging Face
  * has them: label i belongs to id i, a negative one is none. Without
@@ -35,7 +36,7 @@ struct token_row {
     int32_t n;
     int32_t labelled;
     struct row_place place;
-    int32_t cut; /* 1: it was longer than max_seq_len; 0 */
+    int32_t lost; /* as token_cut() */
 };
 
 struct token_kept {
@@ -55,9 +56,11 @@ struct token_data {
     int32_t cut;              /* rows that were longer than max_seq_len */
     int64_t tokens;           /* of all rows */
     int64_t labelled;         /* of these */
+    int64_t lost;             /* labelled tokens of rows that were cut */
     bool no_room; /* for the tokens, in the files they were to go to */
     struct data_files files;
     struct rows_skipped skipped;
+    struct row_keys unread; /* of messages, in all rows that were read */
     /* In place of the lists of ids and labels: a file (token_file.h), which
      * others may write to while it is read. */
     bool is_kept;
@@ -83,6 +86,7 @@ struct token_conf {
     const struct tokenizer *tokenizer; /* template tokens: NULL */
     enum spec_prompt prompt;           /* not PROMPT_AUTO */
     bool is_whole;                     /* see struct chat_format */
+    bool is_unknown;                   /* likewise */
     int32_t eos;           /* ends an answer; -1: that of the tokenizer */
     int32_t max_seq_len;   /* 0: as long as rows are */
     int32_t threads;       /* that tokenise; 0: one for each processor */

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "worker/data/rows/row.h"
+#include "worker/data/text/prompt_completion.h"
+#include "worker/data/text/token_cut.h"
 
 enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
 
@@ -11,7 +13,7 @@ enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
 struct encoding {
     struct token_encoder *e;
     struct token_part *to;
-    bool cut; /* it is longer than max_seq_len */
+    int32_t lost; /* as token_cut() */
 };
 
 static size_t tokens_of(const struct buf *b)
@@ -54,10 +56,15 @@ static int add_messages(struct encoding *o, const json_t *row,
                                        .system_prompt = c->system_prompt,
                                        .train_on_input =
                                            c->text->train_on_input};
-    if (messages_of_row(&conf, row, side, &o->e->messages, err) < 0)
+    struct messages *m = &o->e->messages;
+    if (conf.template == TEMPLATE_PROMPT_COMPLETION)
+        return prompt_completion_encode(o->e->format, &conf, row, m,
+                                        &o->to->ids, &o->to->labels, &o->lost,
+                                        err);
+    if (messages_of_row(&conf, row, side, m, err) < 0)
         return -1;
-    return chat_format_encode(o->e->format, &o->e->messages, &o->to->ids,
-                              &o->to->labels, &o->cut, err);
+    return chat_format_encode(o->e->format, m, &o->to->ids, &o->to->labels,
+                              &o->lost, err);
 }
 
 static int add_text(struct encoding *o, const json_t *row, struct error *err)
@@ -66,7 +73,7 @@ static int add_text(struct encoding *o, const json_t *row, struct error *err)
     if (row_column_text(row, o->e->conf->columns, "text", true, &text, err) < 0)
         return -1;
     return chat_format_text(o->e->format, text, &o->to->ids, &o->to->labels,
-                            &o->cut, err);
+                            &o->lost, err);
 }
 
 /* in   may_be_less  negative numbers become -1; else they are refused */
@@ -126,11 +133,7 @@ static int add_tokens(struct encoding *o, const json_t *row,
              ? add_numbers(labels, labels_name, true, &p->labels, err)
              : label_all(p, err)) < 0)
         return -1;
-    o->cut = most > 0 && n > most;
-    if (o->cut) {
-        cut(&p->ids, first + most);
-        cut(&p->labels, first + most);
-    }
+    o->lost = token_cut(&p->ids, &p->labels, first, most);
     return 0;
 }
 
@@ -142,7 +145,7 @@ static int finish(struct encoding *o, size_t first, struct row_place place,
     struct token_part *p = o->to;
     const size_t n = tokens_of(&p->ids) - first;
     struct token_row row = {
-        .first = first, .n = (int32_t)n, .place = place, .cut = o->cut};
+        .first = first, .n = (int32_t)n, .place = place, .lost = o->lost};
     int32_t most = p->most;
     const char *hint = c->text->on_bad_row == BAD_ROW_SKIP
                            ? ""
@@ -159,6 +162,12 @@ static int finish(struct encoding *o, size_t first, struct row_place place,
         most = id > most ? id : most;
         most = label > most ? label : most;
     }
+    if (row.labelled == 0 && row.lost > 0)
+        return error_set(err, ERR_INVAL,
+                         "its %d labelled token%s behind "
+                         "train.tokenizer.max_seq_len %d, where it is cut%s",
+                         row.lost, row.lost > 1 ? "s are all" : " is",
+                         c->max_seq_len, hint);
     if (row.labelled == 0)
         return error_set(err, ERR_INVAL,
                          "none of its %zu tokens counts in the loss%s", n,
@@ -175,7 +184,7 @@ static int add_row(struct encoding *o, const json_t *row,
 {
     const size_t first = tokens_of(&o->to->ids);
     int rc;
-    o->cut = false;
+    o->lost = -1;
     switch (o->e->conf->text->template) {
     case TEMPLATE_TOKENS:
         rc = add_tokens(o, row, side, err);
@@ -206,6 +215,7 @@ int token_encode(struct token_encoder *e, const json_t *row,
     struct encoding o = {.e = e, .to = io};
     const size_t tokens = tokens_of(&io->ids), list = io->list.len;
     const int32_t most = io->most;
+    messages_forget_keys(&e->messages);
     int rc = json_is_object(row)
                  ? add_row(&o, row, SIDE_CHOSEN, place, err)
                  : error_set(err, ERR_INVAL, "not an object of columns");

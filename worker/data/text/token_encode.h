@@ -23,7 +23,8 @@ struct token_encoder {
     struct messages messages;         /* zero; end it with messages_clear() */
 };
 
-/* Appends the row's tokens; both rows of template preference.
+/* Appends the row's tokens; both rows of template preference. What its messages
+ * have and is not read is in e->messages until the row ends.
  * err  ERR_INVAL the row is bad, ERR_NOMEM; the part is as it was */
 int token_encode(struct token_encoder *e, const json_t *row,
                  struct row_place place, struct token_part *io,

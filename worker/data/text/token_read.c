@@ -27,6 +27,7 @@ struct batch {
     size_t bytes;
     struct token_part part;
     struct rows_skipped skipped;
+    struct row_keys unread;
     struct error err; /* ERR_NONE, or why all ends */
 };
 
@@ -64,8 +65,12 @@ static int encode_item(const struct reader *r, struct token_encoder *e,
         *err = *i->why;
         return -1;
     }
-    if (token_encode(e, i->row, i->place, &b->part, err) == 0)
+    if (token_encode(e, i->row, i->place, &b->part, err) == 0) {
+        for (int32_t k = 0; k < e->messages.n_unread; k++)
+            row_keys_add(&b->unread, e->messages.unread[k], i->place.file,
+                         i->line, 1);
         return 0;
+    }
     return error_wrap(err, "%s: row %d: line %lld",
                       r->conf->files->path[i->place.file], i->place.number,
                       (long long)i->line);
@@ -104,6 +109,10 @@ static int finish_batch(struct reader *r, struct batch *b, struct error *err)
 {
     r->on_way -= b->bytes;
     add_skipped(&r->ret->skipped, &b->skipped);
+    for (int32_t i = 0; i < b->unread.n; i++) {
+        const struct row_key *k = &b->unread.key[i];
+        row_keys_add(&r->ret->unread, k->name, k->file, k->line, k->rows);
+    }
     if (b->err.code == ERR_NONE)
         return r->conf->take(r->conf->arg, &b->part, err);
     *err = b->err;
@@ -258,6 +267,7 @@ int token_read(const struct token_reading *conf, struct token_read *ret,
                          c->text->packed ? 0 : c->max_seq_len, err) < 0)
         return -1;
     r.format.is_whole = c->is_whole;
+    r.format.is_unknown = c->is_unknown;
     int rc = read_all(&r, err);
     ordered_work_end(r.work);
     free_batch(r.batch);

@@ -23,6 +23,7 @@ struct token_reading {
 struct token_read {
     int32_t rows; /* bad ones as well */
     struct rows_skipped skipped;
+    struct row_keys unread; /* of messages */
 };
 
 /* err  of the first row that cannot be left out: ERR_INVAL "file: row 17: line

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "jobs/text/text.h"
 #include "worker/data/cache/token_cache.h"
 #include "worker/data/chat/chat_template.h"
 #include "worker/data/text/chat_format.h"
@@ -20,6 +21,20 @@ static void say_skipped(const struct token_feed *f, const struct batch_env *env)
         batch_say(env, "%s: also left out: %s", f->text->path, out->why[i].msg);
 }
 
+static void say_unread(const struct token_feed *f, const struct batch_env *env)
+{
+    char q[TEXT_QUOTE_CAP];
+    for (int32_t i = 0; i < f->data.unread.n; i++) {
+        const struct row_key *k = &f->data.unread.key[i];
+        batch_say(env,
+                  "%s:%lld: a message has the key '%s', which is not read: "
+                  "neither its prompt nor its answer has it (%lld row%s)",
+                  f->data.files.path[k->file], (long long)k->line,
+                  text_quote(q, sizeof(q), k->name), (long long)k->rows,
+                  k->rows == 1 ? "" : "s");
+    }
+}
+
 /* The end of a row is mostly its answer. */
 static void say_cut(const struct token_feed *f, const struct batch_env *env,
                     const struct token_conf *conf)
@@ -27,8 +42,11 @@ static void say_cut(const struct token_feed *f, const struct batch_env *env,
     if (f->data.cut > 0)
         batch_say(env,
                   "%s: %d of %d rows are longer than "
-                  "train.tokenizer.max_seq_len %d and lose their ends",
-                  f->text->path, f->data.cut, f->data.n, conf->max_seq_len);
+                  "train.tokenizer.max_seq_len %d and lose their ends: "
+                  "%lld of %lld labelled tokens",
+                  f->text->path, f->data.cut, f->data.n, conf->max_seq_len,
+                  (long long)f->data.lost,
+                  (long long)f->data.labelled + (long long)f->data.lost);
 }
 
 /* In which format messages become tokens; once, not for the evaluation. */
@@ -44,6 +62,13 @@ static void say_format(const struct token_feed *f, const struct batch_env *env,
         f->text->template == TEMPLATE_TOKENS ||
         f->text->template == TEMPLATE_COMPLETION)
         return;
+    if (conf->is_unknown) {
+        batch_say(env,
+                  "%s: the chat template of %s is not known: rows of messages "
+                  "need train.tokenizer.prompt_template",
+                  f->text->path, dir);
+        return;
+    }
     if (table != NULL)
         batch_say(env, "%s: messages have the format %s, %s", f->text->path,
                   table->name,
@@ -139,6 +164,7 @@ int token_feed_open(struct token_feed *f, const struct batch_env *env,
     if (open_rows(f, env, &conf, err) < 0 || pack(f, spec, err) < 0)
         return -1;
     say_cut(f, env, &conf);
+    say_unread(f, env);
     say_format(f, env, &conf);
     say_skipped(f, env);
     return 0;
