@@ -70,6 +70,8 @@ show sim --config "$dir/mgpu.yaml" --policy fifo --policy backfill \
     --from-db "$dir/state" --json "$dir/sim.json"
 printf '\nRecorded %s iteration rows. Databases: %s/state/{state,metrics}.db\n' \
     "$rows" "$dir"
+printf 'See both jobs in a browser:\n  %s/mgpu-ctld --local --slots 2 --state-dir %s/state --socket %s/ctld.sock --background\n  %s/mgpu-web --url unix:%s/ctld.sock\n' \
+    "$bin" "$dir" "$dir" "$bin" "$dir"
 printf 'Remove everything with: rm -r %s\n' "$dir"
 
 # The demo is also a test: the job has grown, and each of its iterations has the

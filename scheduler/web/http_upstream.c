@@ -186,7 +186,8 @@ static void start(struct pass *p, long status)
 }
 
 /* The empty line ends the head of a reply. */
-static size_t on_header(char *line, size_t size, size_t n, void *arg)
+static size_t on_header(char *line, size_t size, // NOLINT: curl's type
+                        size_t n, void *arg)
 {
     struct pass *p = arg;
     long status = 0;
@@ -297,8 +298,10 @@ void web_upstream_destroy(struct web_upstream *u)
 {
     if (!u)
         return;
-    while (u->first)
-        pass_free(u->first);
+    for (struct pass *p = u->first, *next; p; p = next) {
+        next = p->next;
+        pass_free(p);
+    }
     if (u->multi)
         (void)curl_multi_cleanup(u->multi);
     if (u->timer)

@@ -103,7 +103,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
     const struct args *a = arg;
     char found[256];
-    (void)ret_exit;
+    *ret_exit = 0;
     if (n > 0)
         return error_set(err, ERR_USAGE, "unexpected argument '%.100s'",
                          words[0]);

@@ -11,7 +11,7 @@
 
 #include "jobs/http/digest_ssl.h"
 
-#ifdef WEB_PAGE
+#if defined(WEB_PAGE) && !defined(__cppcheck__)
 #define EMBED(n, file)                                                        \
     __asm__(".section .rodata\nweb_page_" #n ":\n"                            \
             ".incbin \"scheduler/web/page/" file "\"\nweb_page_" #n "_end:\n" \
@@ -22,7 +22,7 @@
 #endif
 
 static const struct web_file files[] = {
-#ifdef WEB_PAGE
+#if defined(WEB_PAGE) && !defined(__cppcheck__)
 #define EMBED(n, file) {file, web_page_##n, web_page_##n##_end},
 #include WEB_PAGE
 #undef EMBED

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "jobs/base/version.h"
+#include "jobs/http/http_local.h"
 #include "jobs/http/http_server.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/web/http_upstream.h"
@@ -64,11 +65,17 @@ static struct web_seen see(const struct http_exchange *x)
     };
 }
 
+/* A browser sends the cookie to every port of a host, and so to a server of
+ * another user of this machine. So whoever has it must also be this user. Of
+ * TCP the kernel may not know, and a proxy of this machine's is root's. */
 static int check_place(const struct web_server *w,
                        const struct http_exchange *x, struct error *err)
 {
     const struct web_seen s = see(x);
-    if (w->is_unix && http_uid(x) != (int64_t)geteuid())
+    int64_t own = (int64_t)geteuid();
+    int64_t uid = w->is_unix ? http_uid(x) : http_local_uid(x);
+    bool is_unknown = !w->is_unix && (uid < 0 || uid == 0);
+    if (uid != own && !is_unknown)
         return error_set(err, ERR_DENIED, "mgpu-web belongs to another user");
     return web_guard_origin(&w->guard, &s, err);
 }

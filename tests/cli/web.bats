@@ -246,6 +246,13 @@ post() {
     status=0
     wait "$stream" || status=$?
     [ "$status" -ne 0 ]
+    # One that goes on is no reason to fall at the end.
+    ctld_start
+    curl --silent --no-buffer -b jar "$base/v1/watch" >third 3>&- &
+    stream=$!
+    wait_for 60 test -s third
+    web_stop
+    wait "$stream" || :
 }
 
 @test "a daemon that is away is an error in JSON, and its return is seen" {
@@ -328,6 +335,24 @@ post() {
     as_nobody() { setpriv --reuid nobody --clear-groups -- "$@"; }
     [ "$(as_nobody curl --silent -o /dev/null -w '%{http_code}' \
         --unix-socket "$other_dir/sock" "$base/?token=$token")" = 303 ]
+}
+
+@test "S19: another user of the machine has no use for the cookie" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    web_start --url unix:/nowhere/sock
+    enter
+    cookie=$(awk 'END { print $6 "=" $7 }' jar)
+    as_nobody() {
+        setpriv --reuid nobody --clear-groups -- curl --silent \
+            -o /dev/null -w '%{http_code}' "$@"
+    }
+    [ "$(as_nobody -b "$cookie" "$base/web/config")" = 403 ]
+    [ "$(as_nobody "$base/?token=$token")" = 403 ]
+    [ "$(ask /web/config -b jar)" = 200 ]
+    web_stop
+    web_start --url unix:/nowhere/sock --listen '[::1]:0'
+    enter
+    [ "$(as_nobody "$base/?token=$token")" = 403 ]
 }
 
 @test "other addresses than loopback need --read-only" {
