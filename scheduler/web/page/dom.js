@@ -74,9 +74,9 @@ export function errorLine(error) {
 
 // Opens a modal dialog: ask({title, body, actions: [{text, kind, run}]}). An
 // action's `run` may be async: the dialog closes when it has succeeded, and
-// shows what it threw. The focus goes back to where it was. `kind` is 'main', 'danger' or undefined. Without `run`
-// an action only closes. Escape closes, too. Returns a promise of the text of
-// the action that closed it, or null.
+// shows what it threw. `kind` is 'main', 'danger' or undefined. Without `run` an
+// action only closes. Escape closes, too. The focus goes back to where it was.
+// Returns a promise of the text of the action that closed it, or null.
 export function ask({title, body, actions}) {
   return new Promise((resolve) => {
     const problem = el('div');
