@@ -1151,7 +1151,6 @@ def _outcome(directory, task):
         body = b""
         with contextlib.suppress(Exception):
             body = _dump_result(how, e)
-            pickle.loads(body)
         return head, body, status
     try:
         body = _dump_result(how, value)
@@ -1495,8 +1494,8 @@ def _figures(data, before=""):
         number = _plain(value)
         if number is None:
             if value is not None:
-                _say_once("%r is a %s, which is not kept: numbers are"
-                          % (name, type(value).__name__))
+                _say_once("%r is of type %s, which is not kept: only numbers "
+                          "are" % (name, type(value).__name__))
         elif name in ("rank", "iteration", "step") and not before:
             # They have a meaning in the file.
             yield "_" + name, number
@@ -1670,6 +1669,12 @@ def watch(*args, **kwargs):
     Run.watch(None, *args, **kwargs)
 
 
+def login(*_, **__):
+    """Does nothing, and says so once."""
+    _say_once("login() does nothing: there is no account")
+    return True
+
+
 def trainer_callback():
     """A TrainerCallback for transformers.Trainer(callbacks=[...]): its logs
     are the job's metrics, at the Trainer's global steps."""
@@ -1745,7 +1750,24 @@ def _lightning_logger():
     return Logger
 
 
+# What a script may make for wandb.log(), which then leaves it out.
+_MEDIA = ("Audio", "Graph", "Histogram", "Html", "Image", "Molecule",
+          "Object3D", "Plotly", "Table", "Video")
+
+
+class _Media:
+    def __init__(self, *_, **__):
+        pass
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None  # as add_data() of a Table
+
+
 def __getattr__(name):
+    if name in _MEDIA:
+        return type(name, (_Media,), {})
     if name == "Logger":
         globals()["Logger"] = made = _lightning_logger()
         return made

@@ -42,6 +42,7 @@ if __name__ == "__main__":
     print(repr(error), "script.py" in str(error.__cause__))
 '''
 REFUSED = '''
+import functools
 import os
 import mgpu
 
@@ -51,6 +52,12 @@ class Point:
 def decorated(f):
     f.mark = 1
     return f
+
+def wrapped(f):
+    @functools.wraps(f)
+    def inner(*args):
+        return f(*args)
+    return inner
 
 def closure(k):
     def inner():
@@ -69,7 +76,11 @@ LOCK = __import__("threading").Lock()
 def uses_lock():
     return LOCK
 
-for fn, args in ((lambda: 1, ()), (closure(2), ()), (g, (1,)),
+@wrapped
+def h(x):
+    return x
+
+for fn, args in ((lambda: 1, ()), (closure(2), ()), (g, (1,)), (h, (1,)),
                  (plain, (Point(),)), (plain, ((i for i in [1]),)),
                  (uses_lock, ())):
     try:
@@ -131,6 +142,8 @@ class Functions(daemon.DaemonTest):
         self.assertEqual([f.job.id for f in futures],
                          ["%d_%d" % (sweep, i) for i in range(3)])
         self.assertEqual(len({f._directory for f in futures}), 1)
+        reply = futures[0].job._backend.job(sweep)
+        self.assertEqual(reply["sweep"]["max_parallel"], 2)
         self.assertEqual(mgpu.future(futures[1].job.id).result(), 22)
         self.assertEqual(mgpu.map(calls.add, []), [])
 
@@ -200,6 +213,10 @@ class Functions(daemon.DaemonTest):
         self.assertEqual(future.result(), 2)
         self.assertFalse(future.cancel())
         self.assertFalse(future.cancelled())
+        # The job has ended, and its result is on its way.
+        on_its_way = mgpu.Future(future.job, future._directory, 0)
+        self.assertFalse(on_its_way.cancel())
+        self.assertFalse(on_its_way.done())
 
     def test_ranks(self):
         self.assertEqual(mgpu.submit_function(
@@ -272,13 +289,14 @@ class Functions(daemon.DaemonTest):
         for line, words in zip(said, (
                 "'<lambda>' of __main__", "'closure.<locals>.inner' of",
                 "'g' of __main__ cannot be sent to a job: it has a decorator",
+                "'h' of __main__ cannot be sent to a job: it uses variables",
                 "class 'Point' of __main__",
                 "an argument of 'plain' cannot be pickled: cannot pickle "
                 "'generator'", "the global 'LOCK' cannot be pickled")):
             self.assertTrue(line.startswith("USAGE "), line)
             self.assertIn(words, line)
         self.assertEqual(said[-1].split()[-1], "False")
-        self.assertEqual(len(said), 7)
+        self.assertEqual(len(said), 8)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ class Tensor:  # as torch has it
         return self.x
 Tensor.__module__ = "torch"
 
-class Image:
-    pass
-
+wandb.login(key="x")
 run = wandb.init(project="p", name="n", config={"lr": 0.1, "z": 1},
                  entity="us", tags=["a"])
 wandb.config.epochs = 3
@@ -32,7 +30,11 @@ wandb.define_metric("acc")
 wandb.watch(object())
 for i in range(3):
     wandb.log({"loss": 3 - i, "acc": Tensor(i / 4), "ok": i == 1,
-               "deep": {"er": i}, "img": Image(), "text": "x", "no": None})
+               "deep": {"er": i}, "img": wandb.Image([[0]], caption="c"),
+               "text": "x", "no": None})
+table = wandb.Table(columns=["a"])
+table.add_data(1)
+wandb.log({"table": table}, commit=False)
 run.log({"a": 1}, commit=False)
 run.log({"b": 2}, commit=False)
 run.log({"c": 3})                 # one row, of step 3
@@ -85,14 +87,20 @@ class Tracking(daemon.DaemonTest):
                              {"lr": 0.1, "z": 2, "epochs": 3})
         said = job.logs().splitlines()
         self.assertEqual(said, [
+            "mgpu: login() does nothing: there is no account",
             "mgpu: init() ignores entity, tags",
             "mgpu: define_metric() does nothing: charts are by step",
             "mgpu: watch() does nothing: log the norms that you want",
-            "mgpu: 'img' is a Image, which is not kept: numbers are",
-            "mgpu: 'text' is a str, which is not kept: numbers are",
+            "mgpu: 'img' is of type Image, which is not kept: only numbers "
+            "are",
+            "mgpu: 'text' is of type str, which is not kept: only numbers "
+            "are",
+            "mgpu: 'table' is of type Table, which is not kept: only numbers "
+            "are",
             "mgpu: a step before the last is not recorded",
             "mgpu: alert: title: words",
-            "mgpu: 'note' is a str, which is not kept: numbers are"])
+            "mgpu: 'note' is of type str, which is not kept: only numbers "
+            "are"])
 
     def test_each_rank_has_its_own(self):
         job = self.job("import mgpu, os\nwith mgpu.init() as run:\n"
@@ -157,6 +165,7 @@ callback.on_log(args, state, None, logs={"eval_loss": 0.5, "epoch": 2.0})
 callback.on_train_end(args, state, None)
 other = mgpu.trainer_callback()
 state.is_world_process_zero = False
+state.global_step = 30
 other.on_train_begin(args, state, None)
 other.on_log(args, state, None, logs={"loss": 7})
 ''', PYTHONPATH=at)
