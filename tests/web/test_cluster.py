@@ -52,6 +52,22 @@ class ClusterTest(PageTest):
         color = self.js("return getComputedStyle(document.querySelector('.tile')).backgroundColor")
         self.assertEqual(f"rgb({drawn[0]}, {drawn[1]}, {drawn[2]})", color)
 
+    def test_a_large_cluster_fits_on_the_canvas(self):
+        self.open("cluster")
+        height, shown, red, green, blue = self.js("""return import('/gantt.js').then((m) => {
+            const g = new m.Gantt(() => {}), nodes = [], now = new Date(), ago = new Date(now - 3600000);
+            for (let i = 0; i < 1000; i++)
+                nodes.push({name: `n${i}`, gpus_from: 0, gpus_total: 8, drained: [], is_up: true, state: 'up'});
+            document.getElementById('view').append(g.el);
+            g.show({since: ago.toISOString(), until: now.toISOString(), nodes, holds: [
+                {job: 3, display_id: '3', name: 'last', user: 'u', node: 'n999', gpus: [7], from: ago.toISOString(), to: null}]});
+            const last = g.lines[g.lines.length - 1], c = g.canvas;
+            return [c.height, c.clientHeight, ...c.getContext('2d').getImageData(c.width - 1, last.y, 1, 1).data];
+        })""")[:5]
+        self.assertLessEqual(height, 32767)
+        self.assertLessEqual(shown, 32767)
+        self.assertEqual((red, green, blue), (0xb5, 0x8b, 0xe0), "the last GPU is there, in the colour of its job")
+
     def test_the_policy_is_a_table(self):
         held = self.daemon.submit("waits", hold=True)
         self.open("policy")

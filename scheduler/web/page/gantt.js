@@ -3,7 +3,8 @@
 import {el, setText} from './dom.js';
 import {duration, jobColor, moment, percent} from './format.js';
 
-const LINE = 16, GAP = 3, AXIS = 22, NODE_GAP = 6, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
+// A canvas may have 32,767 pixels, of which a screen can take two for one.
+const HIGHEST = 15000, LINE = 16, LABELLED = 11, AXIS = 22, NODE_GAP = 6, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 const STEPS_S = [60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 export class Gantt {
@@ -33,14 +34,18 @@ export class Gantt {
         byGpu.get(key).push({hold: h, from: Math.max(Date.parse(h.from), this.fromMs), to: h.to === null ? this.toMs : Math.min(Date.parse(h.to), this.toMs)});
       }
     this.lines = [];
+    const room = HIGHEST / Math.max(1, gpus.nodes.reduce((sum, n) => sum + n.gpus_total, 0));
+    this.line = Math.max(1, Math.min(LINE, Math.floor(room) - 2));
+    const isLabelled = this.line >= LABELLED, gap = isLabelled ? 3 : this.line > 2 ? 1 : 0;
     let y = 0;
     for (const n of gpus.nodes) {
       for (let i = 0; i < n.gpus_total; i++) {
         const g = n.gpus_from + i;
-        this.lines.push({label: `${n.name}:${g}`, y, isOff: n.state !== 'up' || n.drained.includes(g), spans: byGpu.get(`${n.name}\n${g}`) || []});
-        y += LINE + GAP;
+        this.lines.push({label: `${n.name}:${g}`, text: isLabelled ? `${n.name}:${g}` : i === 0 ? n.name : '', y,
+          isOff: n.state !== 'up' || n.drained.includes(g), spans: byGpu.get(`${n.name}\n${g}`) || []});
+        y += this.line + gap;
       }
-      y += NODE_GAP;
+      y += isLabelled ? NODE_GAP : 0;
     }
     this.height = y + AXIS;
     this.draw();
@@ -52,7 +57,7 @@ export class Gantt {
 
   draw() {
     if (!this.lines.length) return;
-    const ratio = window.devicePixelRatio || 1, css = getComputedStyle(document.documentElement);
+    const ratio = Math.min(window.devicePixelRatio || 1, 2 * HIGHEST / this.height), css = getComputedStyle(document.documentElement);
     const color = (name) => css.getPropertyValue(name).trim();
     this.width = this.canvas.clientWidth;
     this.canvas.style.height = `${this.height}px`;
@@ -62,10 +67,12 @@ export class Gantt {
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.font = FONT;
     c.textBaseline = 'middle';
-    const longest = Math.max(...this.lines.map((l) => c.measureText(l.label).width));
+    const longest = Math.max(...this.lines.map((l) => c.measureText(l.text).width));
     this.left = Math.min(longest + 8, this.width / 3);
     this.drawAxis(c, color);
-    for (const line of this.lines) this.drawLine(c, color, line);
+    this.labelledY = -LINE;
+    const colors = {quiet: color('--quiet'), idle: color('--idle'), ground: color('--bg')};
+    for (const line of this.lines) this.drawLine(c, colors, line);
   }
 
   drawAxis(c, color) {
@@ -88,24 +95,27 @@ export class Gantt {
     }
   }
 
-  drawLine(c, color, line) {
-    const mid = line.y + LINE / 2;
+  drawLine(c, colors, line) {
+    const high = this.line, mid = line.y + high / 2;
     c.textAlign = 'left';
-    c.fillStyle = color('--quiet');
-    c.fillText(line.label, 0, mid, this.left - 8);
-    c.fillStyle = color('--idle');
-    c.fillRect(this.left, line.isOff ? mid - 1 : line.y, this.width - this.left, line.isOff ? 2 : LINE);
+    if (line.text && line.y - this.labelledY >= LINE - 2) {
+      this.labelledY = line.y;
+      c.fillStyle = colors.quiet;
+      c.fillText(line.text, 0, Math.max(mid, 6), this.left - 8);
+    }
+    c.fillStyle = colors.idle;
+    c.fillRect(this.left, line.isOff ? mid - high / 16 : line.y, this.width - this.left, line.isOff ? high / 8 : high);
     for (const s of line.spans) {
       const x = Math.min(this.x(s.from), this.width - 2), w = Math.max(2, this.x(s.to) - x);
       c.fillStyle = jobColor(s.hold.job);
-      c.fillRect(x, line.y, w, LINE);
-      if (w > 3) {
-        c.strokeStyle = color('--bg');
+      c.fillRect(x, line.y, w, high);
+      if (w > 3 && high >= LABELLED) {
+        c.strokeStyle = colors.ground;
         c.lineWidth = 1;
-        c.strokeRect(x + 0.5, line.y + 0.5, w - 1, LINE - 1);
+        c.strokeRect(x + 0.5, line.y + 0.5, w - 1, high - 1);
       }
       const id = s.hold.display_id;
-      if (w > c.measureText(id).width + 6) {
+      if (high >= LABELLED && w > c.measureText(id).width + 6) {
         c.fillStyle = '#111';
         c.fillText(id, x + 4, mid + 0.5);
       }
@@ -116,7 +126,7 @@ export class Gantt {
   at(e) {
     const box = this.canvas.getBoundingClientRect();
     const px = e.clientX - box.left, py = e.clientY - box.top;
-    const line = this.lines.find((l) => py >= l.y && py < l.y + LINE);
+    const line = this.lines.find((l) => py >= l.y && py < l.y + this.line);
     if (!line || px < this.left) return null;
     const found = line.spans.filter((s) => px >= this.x(s.from) - 1 && px <= this.x(s.to) + 1).pop();
     this.pointed = line.label;
