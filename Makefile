@@ -143,7 +143,7 @@ rooms_sim     := $(call under,scheduler/sim,trace past run output) scheduler/sim
 rooms_worker  := $(call under,worker,comm report process profile \
                    checkpoint data/image data/rows data/tokenizer data/chat \
                    data/text data/cache data cv llm/config llm/files llm/batches llm \
-                   train) worker
+                   llm/gguf train) worker
 
 rooms_model   := worker/model_tool
 

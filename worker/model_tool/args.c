@@ -18,8 +18,11 @@ struct model_word {
 
 static const struct opt opts[] = {
     {MODEL_ADAPTER, 0, "adapter", "DIR", "the output of a LoRA job"},
-    {MODEL_OUTPUT, 'o', "output", "DIR",
-     "merge: the new directory, which is absent or empty"},
+    {MODEL_OUTPUT, 'o', "output", "PATH",
+     "merge: the new directory, which is absent or empty; export: the new "
+     "file"},
+    {MODEL_GGUF, 0, "gguf", "TYPE",
+     "export: type of the matrices: f16, bf16 or q8_0"},
     {MODEL_PROMPT, 0, "prompt", "TEXT", "generate: continue TEXT"},
     {MODEL_DATA, 0, "data", "FILE",
      "generate: the job with the data of --row, or the format of --chat"},
@@ -63,6 +66,8 @@ const struct tool model_tool = {
                "  generate DIR     answer a prompt by the model in DIR\n"
                "  merge DIR        write the model in DIR with its adapter "
                "merged\n"
+               "  export DIR       write the model in DIR as a GGUF file, for "
+               "llama.cpp\n"
                "  plan JOB.YAML    print the memory that a job takes, and "
                "whether it fits\n"
                "  tokenize JOB.YAML print rows as the model gets them\n\n"
@@ -151,6 +156,8 @@ static const char **text_of(struct model_args *a, int id)
         return &a->model;
     case MODEL_SYSTEM:
         return &a->system;
+    case MODEL_GGUF:
+        return &a->gguf;
     default:
         return NULL;
     }

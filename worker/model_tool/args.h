@@ -11,6 +11,7 @@ struct model_args {
     struct option_common common;
     /* Borrowed; NULL: not given. */
     const char *adapter, *output, *prompt, *data, *device, *model, *system;
+    const char *gguf;
     int64_t row, rows; /* row: from 1 on */
     double temperature, top_p;
     int32_t top_k, max_new_tokens;
@@ -52,6 +53,7 @@ enum {
     MODEL_CHAT,
     MODEL_SYSTEM,
     MODEL_CONTEXT,
+    MODEL_GGUF,
     MODEL_OPTIONS
 };
 #define MODEL_BIT(id) ((uint64_t)1 << (id))

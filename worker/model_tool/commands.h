@@ -8,6 +8,8 @@
  * in   operand  the one word behind the command
  * returns 0, or an exit status, or -1
  * err  ERR_USAGE an option is missing; that of the work otherwise */
+int export_command(const struct model_args *a, const char *operand,
+                   struct error *err) MUST_CHECK;
 int generate_command(const struct model_args *a, const char *operand,
                      struct error *err) MUST_CHECK;
 /* generate --chat. */

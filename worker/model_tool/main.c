@@ -16,6 +16,8 @@ static const struct model_command commands[] = {
      generate_command},
     {"merge", "DIR", MODEL_BIT(MODEL_ADAPTER) | MODEL_BIT(MODEL_OUTPUT),
      merge_command},
+    {"export", "DIR", MODEL_BIT(MODEL_GGUF) | MODEL_BIT(MODEL_OUTPUT),
+     export_command},
     {"plan", "JOB.YAML", MODEL_BIT(MODEL_DEVICE) | MODEL_BIT(MODEL_FOR),
      plan_command},
     {"tokenize", "JOB.YAML",

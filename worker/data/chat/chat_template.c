@@ -73,6 +73,12 @@ static bool read_template(const char *dir, struct buf *ret,
     return read_file(dir, config, ret) && take_template(ret);
 }
 
+bool chat_template_read(const char *dir, struct buf *ret)
+{
+    const char *name;
+    return read_template(dir, ret, &name);
+}
+
 bool chat_template_is_in(const char *dir)
 {
     struct buf text = BUF_INIT;

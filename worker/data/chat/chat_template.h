@@ -7,12 +7,17 @@
 
 #include <stdbool.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 
 /* Whether the directory has one. A file that cannot be read counts as absent.
  */
 bool chat_template_is_in(const char *dir);
+
+/* Its text, into an empty buffer: of several the one named default, or nothing.
+ * False: there is none. */
+bool chat_template_read(const char *dir, struct buf *ret);
 
 /* The format of the directory's template; PROMPT_NONE: it has none.
  * err  ERR_INVAL it is not known; the message names the nearest format and how

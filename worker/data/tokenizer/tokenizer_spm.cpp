@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/data/tokenizer/tokenizer_internal.h"
+#include "worker/data/tokenizer/tokenizer_pieces.h"
 
 namespace
 {
@@ -94,14 +95,21 @@ const struct tokenizer_ops spm_ops = {
     spm_close, spm_encode, spm_decode, spm_special, false,
 };
 
-int load(spm *t, const struct buf *file, struct error *err)
+int parse(const struct buf *file, sentencepiece::SentencePieceProcessor *ret,
+          struct error *err)
 {
     const absl::string_view text(buf_str(file), file->len);
-    if (!t->model.LoadFromSerializedProto(text).ok())
-        return error_set(err, ERR_INVAL,
-                         "neither a sentencepiece model, nor ranks (lines of "
-                         "a token in base64 and its rank), nor a "
-                         "tokenizer.json");
+    if (ret->LoadFromSerializedProto(text).ok())
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "neither a sentencepiece model, nor ranks (lines of a "
+                     "token in base64 and its rank), nor a tokenizer.json");
+}
+
+int load(spm *t, const struct buf *file, struct error *err)
+{
+    if (parse(file, &t->model, err) < 0)
+        return -1;
     t->prefix = t->model.EncodeAsIds(prefix_text).size();
     t->ops = &spm_ops;
     t->ids.size = t->model.GetPieceSize();
@@ -129,4 +137,31 @@ int tokenizer_spm_open(const struct buf *file, struct tokenizer **ret,
     }
     *ret = t;
     return 0;
+}
+
+int tokenizer_pieces_each(const struct buf *file,
+                          int (*use)(void *arg, const struct tokenizer_piece *p,
+                                     struct error *err),
+                          void *arg, struct error *err)
+{
+    try {
+        sentencepiece::SentencePieceProcessor model;
+        if (parse(file, &model, err) < 0)
+            return -1;
+        for (int id = 0; id < model.GetPieceSize(); id++) {
+            struct tokenizer_piece p = {};
+            p.id = id;
+            p.text = model.IdToPiece(id).c_str();
+            p.score = model.GetScore(id);
+            p.is_unknown = model.IsUnknown(id);
+            p.is_control = model.IsControl(id);
+            p.is_unused = model.IsUnused(id);
+            p.is_byte = model.IsByte(id);
+            if (use(arg, &p, err) < 0)
+                return -1;
+        }
+        return 0;
+    } catch (const std::exception &) {
+        return error_set(err, ERR_NOMEM, "a sentencepiece model");
+    }
 }
