@@ -1,5 +1,6 @@
 #!/bin/sh
-# demo-llm.sh - teach a small Llama to answer a question, by LoRA on two ranks.
+# demo-llm.sh - teach a small Llama to answer a question, by LoRA on two ranks,
+# and export the best adapter: merged, and as a file for llama.cpp.
 #
 # Needs no root, no GPU, no Slurm and no download. MGPU_BIN names the folder
 # of the built programs. Ends what it started, also when interrupted, and
@@ -11,6 +12,8 @@ set -eu
 spec=$here/llama-lora.yaml
 out=$dir/out
 model=$here/stories260K
+merged=$dir/merged
+gguf=$dir/merged.gguf
 prompt='### Instruction:
 Who is the story about?
 
@@ -20,9 +23,9 @@ One day, a boy named Tom saw a big red ball.
 ### Response:
 '
 
-# The answer of the model to the prompt; options are added.
+# The answer of a model to the prompt; options are added.
 answer() {
-    "$bin/mgpu-model" -q generate "$model" "$@" --prompt "$prompt" \
+    "$bin/mgpu-model" -q generate "$@" --prompt "$prompt" \
         --max-new-tokens 32
 }
 
@@ -46,15 +49,23 @@ losses=$(sqlite3 -readonly -separator ' ' "$dir/state/metrics.db" "$query")
 printf '\nValidation loss by iteration:\n%s\n' "$losses"
 printf '\nOne day, a boy named Tom saw a big red ball.\nWho is the story about?\n'
 printf '\n$ mgpu-model generate %s --prompt ...\n' "$model"
-before=$(answer)
+before=$(answer "$model")
 printf '%s\n' "$before"
 printf '\n$ mgpu-model generate %s --adapter %s --prompt ...\n' "$model" "$out"
-after=$(answer --adapter "$out")
+after=$(answer "$model" --adapter "$out")
 printf '%s\n' "$after"
 printf '\nThe adapter of the best evaluation, for PEFT and others: %s\n' \
     "$out/adapter_model.safetensors"
 printf 'That of the last iteration: %s\n' "$out/last"
-printf 'Remove everything with: rm -r %s\n' "$dir"
+printf '\n$ mgpu-model merge %s --adapter %s -o %s\n' "$model" "$out" "$merged"
+"$bin/mgpu-model" merge "$model" --adapter "$out" -o "$merged"
+printf '\n$ mgpu-model generate %s --prompt ...\n' "$merged"
+alone=$(answer "$merged")
+printf '%s\n' "$alone"
+printf '\n$ mgpu-model export --gguf f16 %s -o %s\n' "$merged" "$gguf"
+"$bin/mgpu-model" export --gguf f16 "$merged" -o "$gguf"
+printf 'With llama.cpp: llama-cli -m %s\n' "$gguf"
+printf '\nRemove everything with: rm -r %s\n' "$dir"
 
 # The demo is also a test. The first loss is that of the model as it came.
 last=$(printf '%s\n' "$losses" | awk 'END { print $2 }')
@@ -64,6 +75,14 @@ if ! awk -v f="$first" -v l="$last" 'BEGIN { exit !(l > 0 && l < f / 2) }'; then
 fi
 if [ "$after" != "The story is about Tom." ] || [ "$before" = "$after" ]; then
     echo "$demo: the tuned model answers '$after'" >&2
+    exit 1
+fi
+if [ "$alone" != "$after" ]; then
+    echo "$demo: the merged model answers '$alone'" >&2
+    exit 1
+fi
+if [ "$(head -c 4 "$gguf")" != GGUF ]; then
+    echo "$demo: $gguf is no GGUF file" >&2
     exit 1
 fi
 if [ ! -s "$out/adapter_model.safetensors" ] ||
