@@ -31,6 +31,16 @@ static void check_shape(const struct llama_config *c)
         abort();
 }
 
+/* One of the layers has the window, if there is one. */
+static void check_windows(const struct llama_config *c)
+{
+    int32_t n = 0;
+    for (int32_t l = 0; l < c->layers; l++)
+        n += llama_config_window(c, l) > 0;
+    if (c->window < 0 || (c->window > 0) != (n > 0))
+        abort();
+}
+
 static void check(const struct llama_config *c)
 {
     if (c->hidden < 1 || c->ffn < 1 || c->layers < 1 || c->vocab < 1 ||
@@ -47,6 +57,7 @@ static void check(const struct llama_config *c)
         if (!(f[i] > 0 && f[i] <= 1))
             abort();
     free(f);
+    check_windows(c);
     check_shape(c);
 }
 
