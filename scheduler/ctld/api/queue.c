@@ -16,6 +16,7 @@
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/free_slots.h"
 #include "scheduler/ctld/request/job_lookup.h"
+#include "scheduler/ctld/request/job_values.h"
 #include "scheduler/ctld/request/reply.h"
 
 static const char end_of_list[] = "]}";
@@ -66,6 +67,7 @@ struct list {
     char *text;       /* [cap], owned; from `from` on it is there */
     size_t cap, from;
     bool has_some;
+    struct job_values *values; /* NULL: not asked for; owned */
 };
 
 /* A row of a table takes 170 bytes, a whole job a thousand. Pages that are not
@@ -76,6 +78,7 @@ static void list_free(struct list *l)
 {
     buf_clear(&l->head);
     buf_clear(&l->job);
+    job_values_destroy(l->values);
     free(l->text);
     free(l);
 }
@@ -125,6 +128,7 @@ static struct list *list_new(const struct list *conf, int64_t limit)
     l->from = l->cap;
     if (l->text && put_before(l, end_of_list, strlen(end_of_list), NULL) == 0)
         return l;
+    l->values = NULL; /* still the caller's */
     list_free(l);
     return NULL;
 }
@@ -134,6 +138,8 @@ static int add_job(void *arg, const struct job *j, struct error *err)
     struct list *l = arg;
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
     buf_reset(&l->job);
+    if (may && l->values && job_values_add(l->values, j->id, j->attempt, err))
+        return -1;
     if (job_json_add(l->c, j, may, l->members, &l->job, err) < 0 ||
         (l->has_some && buf_addstr(&l->job, ",", err) < 0))
         return -1;
@@ -141,11 +147,45 @@ static int add_job(void *arg, const struct job *j, struct error *err)
     return put_before(l, l->job.data, l->job.len, err);
 }
 
+/* The list, with "values" as its last member. */
+static int add_values(const struct list *l, const struct buf *values,
+                      struct buf *out, struct error *err)
+{
+    const size_t jobs = l->cap - l->from - (sizeof(end_of_list) - 1);
+    if (buf_add(out, l->head.data, l->head.len, err) < 0 ||
+        buf_add(out, l->text + l->from, jobs, err) < 0 ||
+        buf_addstr(out, "],\"values\":", err) < 0 ||
+        buf_add(out, values->data, values->len, err) < 0)
+        return -1;
+    return buf_addstr(out, "}", err);
+}
+
+static void values_ready(void *arg, const struct buf *values,
+                         const struct error *why)
+{
+    struct list *l = arg;
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (!why && add_values(l, values, &out, &err) < 0)
+        why = &err;
+    if (why)
+        http_reply_err(l->x, why);
+    else
+        http_reply_json(l->x, 200, buf_str(&out), out.len);
+    buf_clear(&out);
+    list_free(l);
+}
+
 static bool end_list(void *arg, double until_s, const struct error *why)
 {
     struct list *l = arg;
     struct error err = ERROR_INIT;
     (void)until_s;
+    if (!why && l->values) {
+        if (job_values_read(l->values, l->c, values_ready, l, &err) == 0)
+            return true;
+        why = &err;
+    }
     if (!why && put_before(l, l->head.data, l->head.len, &err) < 0)
         why = &err;
     if (why) {
@@ -178,11 +218,20 @@ void serve_queue(void *arg, struct http_exchange *x)
     if (!ctld_admit(c, x) || !job_filter_parse(x, FILTER_OF_LIST, &f) ||
         !parse_members(x, &members))
         return;
-    struct list *l =
-        list_new(&(struct list){.c = c, .x = x, .members = members}, f.limit);
+    struct job_values *values = NULL;
+    if (http_query(x, "values") &&
+        job_values_create(http_query(x, "values"), &values, &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    struct list *l = list_new(
+        &(struct list){.c = c, .x = x, .members = members, .values = values},
+        f.limit);
     if (!l || make_head(l, &err) < 0) {
         if (l)
             list_free(l);
+        else
+            job_values_destroy(values);
         (void)error_set(&err, ERR_NOMEM, "list of jobs");
         http_reply_err(x, &err);
         return;
@@ -191,7 +240,7 @@ void serve_queue(void *arg, struct http_exchange *x)
         .c = c,
         .x = x,
         .f = f,
-        .is_brief = job_json_members_are_brief(members),
+        .is_brief = !values && job_json_members_are_brief(members),
         .each = add_job,
         .end = end_list,
         .arg = l};

@@ -22,11 +22,28 @@ struct latest_values {
     size_t n;
     size_t next; /* where the next name probably is */
     bool is_early;
+    bool has_first;
+    int64_t first_attempt, first_iteration; /* of the first row */
 };
 
 struct latest_values *latest_values_create(void)
 {
     return calloc(1, sizeof(struct latest_values));
+}
+
+void latest_values_reset(struct latest_values *l)
+{
+    l->n = l->next = 0;
+    l->is_early = l->has_first = false;
+}
+
+bool latest_values_has(const struct latest_values *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->at[i].name, name) == 0)
+            return l->at[i].attempt != l->first_attempt ||
+                   l->at[i].iteration != l->first_iteration;
+    return false;
 }
 
 void latest_values_early(struct latest_values *l)
@@ -56,6 +73,11 @@ void latest_values_take(struct latest_values *l, const struct store_cell *cells,
         .rank = store_cell(cells, n, "rank")->i,
         .value = *store_cell(cells, n, "value"),
     };
+    if (!l->has_first) {
+        l->first_attempt = is.attempt;
+        l->first_iteration = is.iteration;
+        l->has_first = true;
+    }
     if (name->kind != CELL_TEXT || is.value.kind == CELL_TEXT ||
         (l->is_early && is.iteration >= 0))
         return;

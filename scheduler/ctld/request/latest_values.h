@@ -3,6 +3,7 @@
 #ifndef MGPU_SCHEDULER_CTLD_REQUEST_LATEST_VALUES_H
 #define MGPU_SCHEDULER_CTLD_REQUEST_LATEST_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "db/metric_store.h"
@@ -13,6 +14,12 @@ enum { LATEST_ROWS = 20000, LATEST_EARLY = 4096 };
 
 struct latest_values;
 struct latest_values *latest_values_create(void); /* NULL: no memory; free() */
+
+void latest_values_reset(struct latest_values *l); /* for another job */
+/* Whether the newest value of the name is there, also where more rows stand
+ * before those that were given: it is not of the iteration of the first row,
+ * which may have begun before. */
+bool latest_values_has(const struct latest_values *l, const char *name);
 
 /* Rows come in the order of attempt, iteration and rank. Of one iteration the
  * lowest rank counts; after 256 names others are left out. */

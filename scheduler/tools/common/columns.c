@@ -126,6 +126,29 @@ bool columns_have_own(const struct columns *c, const char *sort)
     return has;
 }
 
+/* in  word  up to its end or a comma */
+static int add_own(struct buf *ret, const char *word, struct error *err)
+{
+    const char *p = word + sizeof(own_head) - 1;
+    if (ret->len > 0 && buf_addstr(ret, ",", err) < 0)
+        return -1;
+    for (; *p && *p != ','; p++)
+        if (buf_addf(ret, err, "%%%02X", (unsigned char)*p) < 0)
+            return -1;
+    return 0;
+}
+
+int columns_own_names(const struct columns *c, const char *sort,
+                      struct buf *ret, struct error *err)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->own[i][0] && add_own(ret, c->own[i], err) < 0)
+            return -1;
+    if (sort && is_own(sort + (*sort == '-')))
+        return add_own(ret, sort + (*sort == '-'), err);
+    return 0;
+}
+
 const json_t *columns_own_value(const char *word, const json_t *values)
 {
     return json_object_get(values, word + sizeof(own_head) - 1);

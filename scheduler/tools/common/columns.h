@@ -29,7 +29,7 @@ struct field {
 
 /* A column "metric.val_acc" is of a metric that jobs named themselves: at[i] is
  * queue_own_field, and the value is in "values" of the job's JSON, which
- * fetch_own_columns() sets. */
+ * fetch_own_columns() and fetch_take_values() set. */
 enum { COLUMN_OWN_CAP = METRIC_NAME_CAP + 8 };
 
 struct columns {
@@ -40,6 +40,9 @@ struct columns {
 
 /* Whether a column, or the order, is of one.  in  sort  NULL: none */
 bool columns_have_own(const struct columns *c, const char *sort);
+/* Appends their names, "acc,val_acc", percent-encoded for a query. */
+int columns_own_names(const struct columns *c, const char *sort,
+                      struct buf *ret, struct error *err) MUST_CHECK;
 /* Its value of a job; NULL: none. */
 const json_t *columns_own_value(const char *word, const json_t *values);
 /* The title and the text of column i. */

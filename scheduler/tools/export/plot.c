@@ -257,7 +257,7 @@ static int read_word(struct client *c, const char *word, const char *column,
     json_t *reply = NULL, *tasks = NULL;
     int rc = client_get(c, &reply, err, "/v1/jobs/%s", word);
     if (rc == 0)
-        rc = fetch_tasks(c, word, reply, &tasks, err);
+        rc = fetch_tasks(c, word, reply, false, &tasks, err);
     if (rc == 0 && tasks)
         rc = read_tasks(c, tasks, column, to, err);
     else if (rc == 0 && (rc = has_room(to, err)) == 0)

@@ -448,7 +448,7 @@ int report_sweep(struct client *c, const char *word, const json_t *reply,
                  const char *path, struct error *err)
 {
     json_t *tasks = NULL;
-    int rc = fetch_tasks(c, word, reply, &tasks, err);
+    int rc = fetch_tasks(c, word, reply, false, &tasks, err);
     struct sweep s = {.jobs = json_object_get(tasks, "jobs")};
     s.n = json_array_size(s.jobs);
     for (size_t i = 0; rc == 0 && i < s.n; i++)

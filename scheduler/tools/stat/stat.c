@@ -38,6 +38,30 @@ static int ask_fields(const struct stat_args *a, const struct columns *columns,
     return rc;
 }
 
+/* Asks for the newest values of metrics that columns or the order name. */
+static int ask_values(const struct stat_args *a, const struct columns *columns,
+                      struct buf *io_query, struct error *err)
+{
+    struct buf names = BUF_INIT;
+    int rc = columns_own_names(columns, a->f.show.sort, &names, err);
+    if (rc == 0)
+        rc = buf_addf(io_query, err, "&values=%s", buf_str(&names));
+    buf_clear(&names);
+    return rc;
+}
+
+/* The values of a list that is not too long for them. */
+static int take_values(json_t *reply, struct error *err)
+{
+    const size_t n = json_array_size(json_object_get(reply, "jobs"));
+    if (n > SHOW_VALUES_JOBS)
+        return error_set(err, ERR_USAGE,
+                         "metric.NAME is for a list of %d jobs at most, and "
+                         "these are %zu: filter them, or use -n",
+                         (int)SHOW_VALUES_JOBS, n);
+    return fetch_take_values(reply, true, err);
+}
+
 /* Sorts the jobs of a document as the rows of the table would be. */
 static int sort_reply(json_t *reply, const char *by, struct error *err)
 {
@@ -151,6 +175,8 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
         rc = filter_query(&a->filter, &query, err);
     if (rc == 0 && !a->f.json)
         rc = ask_fields(a, &columns, &query, err);
+    if (rc == 0 && has_own)
+        rc = ask_values(a, &columns, &query, err);
     if (rc == 0 && is_table)
         rc = show_rows(c, a, buf_str(&query), &s, &is_shown, err);
     else if (rc == 0 && a->f.json && !a->f.lines && !a->f.ids &&
@@ -159,9 +185,8 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     if (rc == 0 && !is_shown)
         rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
-    if (rc == 0 && !is_shown)
-        rc = fetch_own_columns(c, json_object_get(reply, "jobs"), &columns,
-                               a->f.show.sort, err);
+    if (rc == 0 && !is_shown && has_own)
+        rc = take_values(reply, err);
     if (rc == 0 && !is_shown)
         rc = show_reply(a, reply, csv, err);
     s.has_some |= json_array_size(json_object_get(reply, "jobs")) > 0;

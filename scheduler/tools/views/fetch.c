@@ -13,9 +13,6 @@
 #include "scheduler/tools/common/options.h"
 
 enum { DETAIL_EVENTS = 64 };
-/* Each is a request. A system daemon takes 60 at once from a user, and then 20
- * a second. */
-enum { OWN_JOBS = 1000 };
 
 int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
 {
@@ -24,13 +21,13 @@ int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
 
 /* Requests the tasks of a sweep; *ret stays NULL for a single job. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
-                json_t **ret, struct error *err)
+                bool values, json_t **ret, struct error *err)
 {
     const json_t *sweep = json_object_get(reply, "sweep");
     if (!json_is_object(sweep) || strchr(word, '_'))
         return 0;
-    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
-                      field_int(sweep, "id", 0));
+    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64 "%s",
+                      field_int(sweep, "id", 0), values ? "&values=*" : "");
 }
 
 /* Sets job.values, the newest value of each metric that the job named itself:
@@ -73,11 +70,6 @@ int fetch_own_columns(struct client *c, json_t *jobs,
     int rc = 0;
     if (!columns_have_own(columns, sort))
         return 0;
-    if (json_array_size(jobs) > OWN_JOBS)
-        return error_set(err, ERR_USAGE,
-                         "metric.NAME is a request for each job, and these are "
-                         "%zu; at most %d: filter them, or use -n",
-                         json_array_size(jobs), (int)OWN_JOBS);
     json_array_foreach(jobs, i, job)
     {
         if (rc == 0)
@@ -87,18 +79,23 @@ int fetch_own_columns(struct client *c, json_t *jobs,
 }
 
 /* A sweep of commands is compared by them; training has losses. */
-static int add_task_values(struct client *c, const json_t *tasks, bool all,
-                           struct error *err)
+int fetch_take_values(json_t *reply, bool all, struct error *err)
 {
-    size_t i;
-    json_t *job;
+    json_t *values = json_object_get(reply, "values"), *job;
+    const json_t *jobs = json_object_get(reply, "jobs");
     int rc = 0;
-    json_array_foreach(json_object_get(tasks, "jobs"), i, job)
+    size_t i;
+    json_array_foreach(jobs, i, job)
     {
-        if (rc == 0 && i < FETCH_TASK_VALUES &&
-            (all || strcmp(field_str(job, "kind"), "command") == 0))
-            rc = add_values(c, job, err);
+        char id[24];
+        (void)snprintf(id, sizeof(id), "%" PRId64, field_int(job, "id", 0));
+        json_t *own = json_object_get(values, id);
+        if (own && (all || strcmp(field_str(job, "kind"), "command") == 0) &&
+            json_object_set(job, "values", own) < 0)
+            rc = error_set(err, ERR_NOMEM, "values");
     }
+    if (values)
+        (void)json_object_del(reply, "values");
     return rc;
 }
 
@@ -160,9 +157,9 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
     json_t *job = NULL, *tasks = NULL;
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
-        rc = fetch_tasks(c, word, job, &tasks, err);
+        rc = fetch_tasks(c, word, job, true, &tasks, err);
     if (rc == 0 && tasks)
-        rc = add_task_values(c, tasks, f->json, err);
+        rc = fetch_take_values(tasks, f->json, err);
     else if (rc == 0 && f->json)
         rc = add_values(c, json_object_get(job, "job"), err);
     if (rc == 0 && f->json && tasks &&

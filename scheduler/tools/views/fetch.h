@@ -24,14 +24,19 @@ struct fetch {
 };
 
 /* For mgpu.job/1 of a sweep, its tasks as mgpu.queue/1; *ret NULL: not a
- * sweep. */
+ * sweep.
+ * in   values  with the newest values of their own metrics, as in a reply with
+ *              "values" */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
-                json_t **ret, struct error *err) MUST_CHECK;
+                bool values, json_t **ret, struct error *err) MUST_CHECK;
 
-/* Sets "values" of each job if a column or the order is of a metric that jobs
- * named themselves.
- * in   sort  NULL: none
- * err  ERR_USAGE too many jobs */
+/* Moves "values" of a reply to GET /v1/jobs?values= to the jobs that have one.
+ * in   all  also to jobs that are no commands
+ */
+int fetch_take_values(json_t *reply, bool all, struct error *err) MUST_CHECK;
+
+/* Sets "values" of each named job, by a request each, if a column or the order
+ * is of a metric that jobs named themselves. in   sort  NULL: none */
 int fetch_own_columns(struct client *c, json_t *jobs,
                       const struct columns *columns, const char *sort,
                       struct error *err) MUST_CHECK;

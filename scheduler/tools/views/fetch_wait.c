@@ -11,7 +11,7 @@ static int add_ids(struct client *c, const char *word, struct buf *ids,
     size_t i;
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
-        rc = fetch_tasks(c, word, job, &tasks, err);
+        rc = fetch_tasks(c, word, job, false, &tasks, err);
     if (rc == 0 && !tasks) {
         id = (uint64_t)field_int(json_object_get(job, "job"), "id", 0);
         rc = buf_add(ids, &id, sizeof(id), err);

@@ -52,8 +52,8 @@ int show_job(const struct show_conf *s, const json_t *reply,
              const json_t *epochs, const json_t *status,
              struct error *err) MUST_CHECK;
 /* SWEEP of wire.h with the mgpu.queue/1 of its tasks: one row per task. */
-/* Tasks whose "values" are asked for: a request each. */
-enum { FETCH_TASK_VALUES = 48 };
+/* A reply has the newest values of metrics of so many jobs. */
+enum { SHOW_VALUES_JOBS = 1000 };
 int show_sweep(const struct show_conf *s, const json_t *sweep,
                const json_t *tasks, struct error *err) MUST_CHECK;
 /* Prints a remark if rows of a reply were removed; returns whether they

@@ -220,11 +220,9 @@ int show_sweep(const struct show_conf *s, const json_t *sweep,
         if (keys.n_more > 0)
             (void)fprintf(s->out, "and %zu keys more, see --json\n",
                           keys.n_more);
-        if (own.n > 0 && json_array_size(jobs) > FETCH_TASK_VALUES)
-            (void)fprintf(s->out,
-                          "metrics of the first %d tasks; -o metric.NAME has "
-                          "those of all\n",
-                          (int)FETCH_TASK_VALUES);
+        if (own.n > 0 && json_array_size(jobs) > SHOW_VALUES_JOBS)
+            (void)fprintf(s->out, "metrics of the last %d tasks\n",
+                          (int)SHOW_VALUES_JOBS);
         if (own.n_more > 0)
             (void)fprintf(s->out, "and more metrics, see --json\n");
     }

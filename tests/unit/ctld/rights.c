@@ -169,6 +169,35 @@ static void test_queue(void)
     ok(has(&r, "\"loss\":0.125"), "and the owner all");
 }
 
+/* Values of metrics in a list: those that /v1/jobs/1/values would give. */
+static void test_values(void)
+{
+    is_int(as_worker(&r, "1/1/rows?rank=0&offset=0",
+                     "{\"iteration\":1,\"acc\":0.75,\"own\":0.625}\n"),
+           200, "rows");
+    ok(becomes(&r, "/v1/jobs?values=acc",
+               "],\"values\":{\"1\":{\"acc\":0.75}}}") &&
+           !has(&r, "0.625"),
+       "a list has the values that it asks for");
+    is_int(as(OTHER, "GET", "/v1/jobs?values=acc,own", NULL), 200,
+           "another user asks");
+    ok(has(&r, "\"name\":\"hush\"") && has(&r, "\"values\":{}}") &&
+           !has(&r, "0.75") && !has(&r, "\"acc\""),
+       "and gets none");
+    is_int(as(OTHER, "GET", "/v1/jobs?fields=id&values=*", NULL), 200,
+           "nor of all metrics");
+    is_str(buf_str(&r.body) + strcspn(buf_str(&r.body), "["),
+           "[{\"id\":1}],\"values\":{}}", "not even their names");
+    is_int(as(OWNER, "GET", "/v1/jobs?fields=id&values=*", NULL), 200,
+           "the owner");
+    ok(has(&r, "\"values\":{\"1\":{") && has(&r, "\"acc\":0.75") &&
+           has(&r, "\"own\":0.625"),
+       "has them all");
+    is_int(as(ADMIN, "GET", "/v1/jobs?fields=id&values=own", NULL), 200,
+           "an administrator");
+    ok(has(&r, "\"values\":{\"1\":{\"own\":0.625}}"), "has them, too");
+}
+
 static void test_words(void)
 {
     is_int(as_worker(&r, "1/1/report",
@@ -282,6 +311,7 @@ int main(void)
         ok(becomes(&r, "/v1/jobs/1", "\"state\":\"RUNNING\""), "so it is seen");
         test_strangers();
         test_queue();
+        test_values();
         test_words();
         test_admins();
         test_own();

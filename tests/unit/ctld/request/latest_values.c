@@ -76,6 +76,16 @@ int main(void)
     take(l, 2, 1, 0, "warm", 8);
     shows(l, "acc=5 lr=3 test=6 ",
           "without an iteration, for a name that has no value");
+    ok(latest_values_has(l, "acc") && !latest_values_has(l, "loss"),
+       "which names there are");
+    latest_values_reset(l);
+    shows(l, "", "another job has none of them");
+    take(l, 2, 3, 1, "acc", 20);
+    take(l, 2, 3, 1, "lr", 3);
+    take(l, 2, 4, 0, "acc", 4);
+    ok(latest_values_has(l, "acc") && !latest_values_has(l, "lr"),
+       "the iteration of the first row may have begun before it");
+    latest_values_early(l);
     for (int i = 0; i < 300; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "n%d", i);

@@ -1,0 +1,59 @@
+/* job_values.c - the newest values of metrics in a list of jobs: also of names
+ * that the last rows of a job lack, and of jobs that have none. */
+#include "tests/unit/ctld/rig.h"
+
+static struct rig r;
+
+/* Lines of iterations [from, to) with a metric "acc". */
+static void add_lines(struct buf *out, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        if (buf_addf(out, NULL, "{\"iteration\":%d,\"acc\":%d}\n", i, i) < 0)
+            exit(1);
+}
+
+int main(void)
+{
+    static const char *const bad[] = {
+        "/v1/jobs?values=", "/v1/jobs?values=a,,b", "/v1/jobs?values=a,",
+        "/v1/jobs?values="
+        "n123456789n123456789n123456789n123456789n123456789n123456789n1234"};
+    struct buf lines = BUF_INIT;
+    rig_init(&r);
+    rig_up(&r, NULL);
+    is_int(call(&r, "POST", "/v1/jobs", SPEC("a"), NULL), 201, "a job");
+    ok(becomes(&r, "/v1/jobs/1", "\"place\":\"n1:0\""), "is placed");
+    is_int(get(&r, "/v1/jobs?fields=id&values=acc"), 200, "it has no values");
+    ok(has(&r, "\"jobs\":[{\"id\":1}],\"values\":{\"1\":{}}}"),
+       "and none is there: %s", buf_str(&r.body));
+    if (buf_addstr(&lines,
+                   "{\"first\":0.25}\n{\"iteration\":1,\"rare\":0.5,"
+                   "\"end\":-Infinity}\n",
+                   NULL) < 0)
+        return 1;
+    add_lines(&lines, 2, 302); /* more than are looked at first */
+    is_int(as_worker(&r, "1/1/claim", "{\"holder\":\"h 1 1\"}"), 200,
+           "claimed");
+    is_int(as_worker(&r, "1/1/rows?rank=0&offset=0", buf_str(&lines)), 200,
+           "rows");
+    ok(becomes(&r, "/v1/jobs?values=acc", "\"values\":{\"1\":{\"acc\":301}}}"),
+       "the newest value");
+    is_int(get(&r, "/v1/jobs?values=rare,first"), 200, "older ones");
+    ok(has(&r, "\"first\":0.25") && has(&r, "\"rare\":0.5") &&
+           !has(&r, "\"acc\""),
+       "are found");
+    is_int(get(&r, "/v1/jobs?values=*"), 200, "all of them");
+    ok(has(&r, "\"acc\":301") && has(&r, "\"rare\":0.5") &&
+           has(&r, "\"end\":\"-Infinity\"") && has(&r, "\"first\":0.25"),
+       "are there");
+    is_int(get(&r, "/v1/jobs?state=QUEUED&values=acc"), 200, "no job");
+    ok(has(&r, "\"jobs\":[],\"values\":{}}"), "has no values");
+    is_int(get(&r, "/v1/jobs"), 200, "who does not ask");
+    ok(!has(&r, "\"values\""), "gets none");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        is_int(get(&r, bad[i]), 400, bad[i]);
+    rig_down(&r);
+    rig_clear(&r);
+    buf_clear(&lines);
+    return tap_done();
+}
