@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/conf/conf_table.h"
+#include "jobs/schema/schema_dir.h"
 #include "jobs/schema/schema_row.h"
 
 #define AT(m) AT_IN(struct conf, m)

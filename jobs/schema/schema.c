@@ -1,11 +1,9 @@
 /* schema.c - read a tree by a table of keys; see schema.h. */
 #include "jobs/schema/schema.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/text/text.h"
 
@@ -291,33 +289,6 @@ int schema_apply(const struct schema *s, const struct node *root,
     for (size_t i = 0; i < s->n; i++)
         from[i] = (struct schema_from){.node = NULL};
     return walk_map(&w, root, "");
-}
-
-/* ---- the directory of a file --------------------------------------------- */
-
-int schema_dir_of(const char *file, char **ret, struct error *err)
-{
-    if (!file)
-        return 0;
-    struct buf b = BUF_INIT;
-    const char *slash = strrchr(file, '/');
-    int rc = 0;
-    if (*file != '/') {
-        char *cwd = getcwd(NULL, 0);
-        if (!cwd)
-            return error_sys(err, errno, "current directory");
-        rc = buf_addf(&b, err, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
-        free(cwd);
-    }
-    if (rc == 0 && slash)
-        rc = buf_add(&b, file, (size_t)(slash - file + 1), err);
-    /* One slash at the end suffices, and schema_set() adds it. */
-    while (rc == 0 && b.len > 1 && b.data[b.len - 1] == '/')
-        b.data[--b.len] = '\0';
-    if (rc == 0 && !(*ret = buf_detach(&b)))
-        rc = error_set(err, ERR_NOMEM, "directory of '%s'", file);
-    buf_clear(&b);
-    return rc;
 }
 
 /* ---- --set --------------------------------------------------------------- */

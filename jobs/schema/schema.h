@@ -97,10 +97,6 @@ struct schema_base {
     const char *dir, *typed_dir, *home;
 };
 
-/* The absolute directory of a file; *ret stays NULL when file is NULL. The
- * caller frees with free(). */
-int schema_dir_of(const char *file, char **ret, struct error *err) MUST_CHECK;
-
 /* Where the value of each key came from, by row. */
 struct schema_from {
     const struct node *node; /* NULL: the default */

@@ -13,6 +13,7 @@
 
 #include "jobs/base/rng.h"
 #include "jobs/schema/interpolate.h"
+#include "jobs/schema/schema_dir.h"
 #include "jobs/schema/schema_doc.h"
 #include "jobs/spec/spec_check.h"
 #include "jobs/spec/spec_read.h"
@@ -59,8 +60,8 @@ int spec_reading_open(struct reading *r, const char *text, size_t len,
 {
     if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
         schema_dir_of(opt->file, &r->dir, err) < 0 ||
-        schema_dir_of(opt->file && opt->n_sets > 0 ? "option" : NULL,
-                      &r->typed_dir, err) < 0 ||
+        (opt->file && opt->n_sets > 0 &&
+         schema_dir_typed(&r->typed_dir, err) < 0) ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
     if (r->root && opt->base && spec_reading_merge(r, opt->base, err) < 0)

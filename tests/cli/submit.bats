@@ -483,3 +483,22 @@ END
     run submit --schema good.yaml extra
     [ "$status" -eq 64 ]
 }
+
+@test "from a working directory that has been removed" {
+    printf 'version: 1\nkind: command\nname: x\ncommand: [pwd]\n' \
+        >"$BATS_TEST_TMPDIR/job.yaml"
+    mkdir "$BATS_TEST_TMPDIR/gone"
+    ( # bats itself needs a directory
+        cd gone
+        rmdir "$PWD"
+        run -0 submit --validate "$BATS_TEST_TMPDIR/good.yaml"
+        run -0 submit --validate --set env.A=1 "$BATS_TEST_TMPDIR/job.yaml"
+        run -0 submit --validate --set workdir=/tmp "$BATS_TEST_TMPDIR/job.yaml"
+        run -65 submit --validate --set workdir=out "$BATS_TEST_TMPDIR/job.yaml"
+        [[ $output == *"an absolute path here"* ]]
+        run -66 submit --validate - <"$BATS_TEST_TMPDIR/job.yaml"
+        [[ $output == *"the working directory has been removed: change to one that exists"* ]]
+        run -66 submit --validate -- true
+        [[ $output == *"would run in the working directory, which has been removed"* ]]
+    )
+}

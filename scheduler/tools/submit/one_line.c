@@ -61,6 +61,10 @@ static int add_word(struct buf *out, const char *word, struct error *err)
 static int add_workdir(struct buf *out, struct error *err)
 {
     char here[PATH_MAX];
+    if (!getcwd(here, sizeof(here)) && errno == ENOENT)
+        return error_set(err, ERR_NOTFOUND,
+                         "the program would run in the working directory, "
+                         "which has been removed: change to one that exists");
     if (!getcwd(here, sizeof(here)))
         return error_sys(err, errno, "the working directory");
     return buf_addstr(out, "workdir: ", err) < 0 ||
