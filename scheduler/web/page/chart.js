@@ -202,7 +202,7 @@ export class Chart {
     } else {
       [y0, y1] = [0, 1];
     }
-    Object.assign(this, {x0, x1, y0, y1});
+    Object.assign(this, {x0, x1, y0, y1, log0: Math.log10(y0), log1: Math.log10(y1)});
     this.w = this.width - PAD.left - PAD.right;
     this.h = this.height - PAD.top - PAD.bottom;
   }
@@ -210,8 +210,7 @@ export class Chart {
   px(x) { return PAD.left + (x - this.x0) / (this.x1 - this.x0) * this.w; }
 
   py(y) {
-    const f = this.usesLog ? (Math.log10(y) - Math.log10(this.y0)) / (Math.log10(this.y1) - Math.log10(this.y0))
-      : (y - this.y0) / (this.y1 - this.y0);
+    const f = this.usesLog ? (Math.log10(y) - this.log0) / (this.log1 - this.log0) : (y - this.y0) / (this.y1 - this.y0);
     return PAD.top + (1 - f) * this.h;
   }
 
@@ -267,7 +266,6 @@ export class Chart {
     this.summarize();
     this.paintOver();
     if (this.values.open) this.fillTable();
-    this.painted = performance.now();
   }
 
   paintAxes(g) {

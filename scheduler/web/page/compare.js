@@ -138,10 +138,14 @@ class Compare {
   // The first time all jobs are read, later those that have not ended.
   async update(isLiveOnly) {
     const of = this.of;
-    let shown = performance.now();
+    let shown = performance.now(), isNew = !isLiveOnly;
     await forAll(this.jobs.filter((j) => !isLiveOnly || !isFinal(j.reply.job.state)), async (j) => {
-      if (isLiveOnly) j.reply.job = {...j.reply.job, ...(await this.api.get(this.api.jobPath(j.id), this.abort.signal)).job};
-      await j.feed.update(this.abort.signal);
+      if (isLiveOnly) {
+        const {job} = await this.api.get(this.api.jobPath(j.id), this.abort.signal);
+        isNew = isNew || job.state !== j.reply.job.state;
+        j.reply.job = {...j.reply.job, ...job};
+      }
+      isNew = await j.feed.update(this.abort.signal) || isNew;
       if (this.needsBase(j)) await j.base.update(this.abort.signal);
       j.scale = null;
       if (of === this.of && performance.now() - shown > 250) { // some curves are better than none
@@ -149,7 +153,7 @@ class Compare {
         this.showChart();
       }
     });
-    if (of === this.of) this.show();
+    if (of === this.of && isNew) this.show();
   }
 
   isBase(j) { return this.of === 'loss' || !j.feed.rows.some((r) => r[3] === null); }
