@@ -463,9 +463,10 @@ web-check: all
 	$(Q)SMOKE=$(SMOKE) MGPU_BIN='$(abspath $(B)/bin)' \
 	    MGPU_SHOTS='$(abspath $(B)/web-shots)' sh tests/web/run $(TESTS)
 
-# How fast it is with a long queue.
+# How fast it is with a long queue, and with many curves.
 web-bench: all
 	$(Q)MGPU_BIN='$(abspath $(B)/bin)' /usr/bin/python3 tests/web/bench.py
+	$(Q)MGPU_BIN='$(abspath $(B)/bin)' /usr/bin/python3 tests/web/bench_curves.py
 
 # contrib/python with Debian's python3, or with PYTHON=. TESTS: those alone, as
 # test_jobs.Jobs.
