@@ -30,6 +30,7 @@ int prompt_of_text(const char *dir, const char *text, struct prompt *ret,
 struct words {
     struct buf ids;
     int32_t n;
+    bool may_merge; /* with the answer's first token */
 };
 
 static int32_t same(const int32_t *a, const int32_t *b, int32_t n)
@@ -72,6 +73,8 @@ static int words_of(const struct token_conf *conf, struct words *ret,
     struct chat_format f;
     if (rows == TEMPLATE_COMPLETION || rows == TEMPLATE_TOKENS)
         return 0;
+    /* Its labels begin behind the whole prompt, which may be a text alone. */
+    ret->may_merge = rows != TEMPLATE_PROMPT_COMPLETION;
     struct messages *m = calloc(1, sizeof(*m));
     if (m == NULL)
         return error_set(err, ERR_NOMEM, "messages");
@@ -97,7 +100,7 @@ static int put_prompt(const int32_t *ids, int32_t most, const struct words *w,
     *io_n = n;
     while (has > 0 && (has > n || same(ids + n - has, words, has) < has))
         has--;
-    if (has == 0 || has == w->n)
+    if (has == 0 || has == w->n || !w->may_merge)
         return buf_add(ret, ids, (size_t)n * sizeof(*ids), err);
     if (buf_add(ret, ids, (size_t)(n - has) * sizeof(*ids), err) < 0)
         return -1;

@@ -58,7 +58,20 @@ static const struct row rows[] = {
     {SPM, "null", "preference",
      "{\"prompt\": \"Say\", \"chosen\": \"it.\", \"rejected\": \"no.\"}\n",
      "Say", "it."},
+    {SPM, "null", "prompt_completion",
+     "{\"prompt\": \"Say\", \"completion\": \" it.\"}\n", "Say", "it."},
+    {RANKS, "null", "prompt_completion",
+     "{\"prompt\": [{\"role\": \"user\", \"content\": \"Say\"}], "
+     "\"completion\": [{\"role\": \"assistant\", \"content\": \"it.\"}]}\n",
+     "assistant\n\n", "it."},
+    /* A text that ends as the words before an answer begin. */
+    {HF "llama2/tokenizer.json", "zephyr", "prompt_completion",
+     "{\"prompt\": \"Say <\", \"completion\": \" it.\"}\n", "Say <", "it."},
     /* those of models */
+    {HF "qwen2/tokenizer.json", "hermes", "prompt_completion",
+     "{\"prompt\": [{\"role\": \"user\", \"content\": \"Say\"}], "
+     "\"completion\": [{\"role\": \"assistant\", \"content\": \"it.\"}]}\n",
+     "assistant\n", "it.\n"},
     {HF "qwen2/tokenizer.json", "hermes", "chat", say, "assistant\n", "it."},
     {HF "qwen2/tokenizer.json", "hermes", "chat", twice, "assistant\n", "it."},
     {HF "qwen2/tokenizer.json", "hermes", "chat", feed, "assistant\n", "\nit."},
