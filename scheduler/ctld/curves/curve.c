@@ -340,12 +340,21 @@ static void curve_free(struct curve_request *q)
     free(q);
 }
 
+/* After a portion that was not the last one. A reader that stops would take the
+ * next one and never run it. */
+static int go_on(struct curve_request *q, struct error *err)
+{
+    if (q->c->stopping || http_is_gone(q->x))
+        return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+    return work_queue_post(q->c->reader, &q->task, err);
+}
+
 static void curve_done(struct task *task)
 {
     struct curve_request *q = (struct curve_request *)task;
     const bool is_read = q->out.len > 0;
     if (q->rc == 0 && !is_read) {
-        q->rc = work_queue_post(q->c->reader, &q->task, &q->err);
+        q->rc = go_on(q, &q->err);
         if (q->rc == 0)
             return;
     }
