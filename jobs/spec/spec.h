@@ -107,7 +107,7 @@ struct job_spec {
         int32_t max_steps_per_epoch;         /* 0: all */
         int32_t max_iterations;              /* likewise */
         struct spec_early_stopping early_stopping;
-        bool eval_only;
+        bool eval_only, weights_only; /* the latter of resume_from */
         enum spec_precision precision;
         bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;

@@ -43,8 +43,21 @@ static void check_eval_only(const struct check *c)
                         "'%s' has no weights to evaluate", path);
 }
 
+static void check_weights_only(const struct check *c)
+{
+    static const char path[] = "train.weights_only";
+    const struct job_spec *s = c->s;
+    if (is_set(c, path) && s->train.weights_only && s->kind != SPEC_COMMAND &&
+        s->train.resume_from == NULL && !is_bad(c, "train.resume_from"))
+        diagnostics_add(c->report, "E017", place_of(c, path), path,
+                        "set train.resume_from to the directory of a job, or "
+                        "to one checkpoint",
+                        "'%s' has no job to take the weights from", path);
+}
+
 void spec_check_stopping(const struct check *c)
 {
     check_metric(c);
     check_eval_only(c);
+    check_weights_only(c);
 }

@@ -254,6 +254,48 @@ static void test_eval_only(struct job_spec *spec)
     train_remove(dir);
 }
 
+/* In the order of the rows, the first loss is what the other job has for the
+ * same batch in its next epoch. Its optimizer, seed and position are its own.
+ */
+static void test_weights_only(struct job_spec *spec)
+{
+    struct job_spec s = *spec;
+    struct trace whole = {.n = 0}, t = {.n = 0};
+    struct train_result r, v = {.iteration = -1};
+    char dir[64], own[64], last[64];
+    s.train.shuffle = false;
+    s.model.dropout = 0;
+    train_dir(dir);
+    int rc = run_way(&s, dir, 0, &r, &whole);
+    train_remove(dir);
+    s.train.epochs = 1;
+    train_dir(dir);
+    rc = rc < 0 ? rc : run_way(&s, dir, 0, &r, &t);
+    s.train.weights_only = true;
+    s.train.resume_from = dir;
+    s.train.optimizer.name =
+        s.train.optimizer.name == OPTIM_SGD ? OPTIM_ADAMW : OPTIM_SGD;
+    s.train.seed++;
+    train_dir(own);
+    t.n = 0;
+    rc = rc < 0 ? rc : run_way(&s, own, 0, &v, &t);
+    (void)mpi_ok(mpi_rank > 0 || (rc == 0 && v.end == TRAIN_DONE &&
+                                  v.iteration == 6 && t.n == 6),
+                 NULL, "train.weights_only begins with iteration 1");
+    (void)mpi_ok(mpi_rank > 0 ||
+                     (t.loss[1] == whole.loss[7] && t.loss[1] != whole.loss[1]),
+                 NULL, "  and with the weights of the other job");
+    s.train.weights_only = false;
+    s.train.epochs = 2;
+    train_dir(last);
+    rc = run_on(1, &s, last, 0, &v, &t);
+    (void)mpi_ok(mpi_rank > 0 || rc < 0, NULL,
+                 "without it another optimizer is refused");
+    train_remove(last);
+    train_remove(own);
+    train_remove(dir);
+}
+
 /* ---- kind llm --------------------------------------------------------------
  */
 static const char yaml[] =
@@ -350,6 +392,21 @@ static void test_llm(const char *method)
     (void)mpi_ok(mpi_rank > 0 ||
                      (rc == 0 && r.end == TRAIN_DONE && r.iteration == 3),
                  &err, "  and so after a crash, whose evaluation is repeated");
+    /* An adapter that was trained is not its reference. */
+    char own[64];
+    train_dir(own);
+    spec.train.weights_only = true;
+    spec.train.resume_from = dir;
+    spec.train.max_iterations = 1;
+    r.iteration = -1;
+    rc = rc < 0 ? rc : run_on(1, &spec, own, 0, &r, &t);
+    (void)mpi_ok(mpi_rank > 0 ||
+                     (rc == 0 && r.end == TRAIN_DONE && r.iteration == 1),
+                 &err, "  and another job goes on with its weights alone");
+    spec.train.weights_only = false;
+    spec.train.resume_from = NULL;
+    spec.train.max_iterations = 0;
+    train_remove(own);
     train_remove(dir);
     spec.train.eval_only = true;
     train_dir(dir);
@@ -377,6 +434,7 @@ int main(int argc, char **argv)
         test_early(&spec, WATCH_EVAL_LOSS, "eval_loss", " in 2 evaluations");
         test_early(&spec, WATCH_TRAIN_LOSS, "train_loss", " in 2 epochs");
         test_eval_only(&spec);
+        test_weights_only(&spec);
     }
     spec_clear(&spec);
     test_llm("dpo");

@@ -82,6 +82,7 @@ struct checkpoint_parts {
     /* The optimizer's flat arrays, and what else a step leaves. */
     int32_t n;
     struct checkpoint_array arrays[CHECKPOINT_ARRAYS];
+    bool weights_only; /* loading leaves the arrays as they are */
     /* Puts the mean of the weights into the model, with false the model's
      * own back; NULL: there is no mean. */
     int (*show)(void *arg, bool on, struct error *err);

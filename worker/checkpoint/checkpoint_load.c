@@ -336,7 +336,8 @@ static int give_whole(struct whole *w, const struct checkpoint_parts *parts,
     struct marks marks = {w, parts->model};
     int rc = model_export_marks(parts->model, give_mark, &marks, err);
     rc = rc < 0 ? rc : give_model(model_of(w), parts->model, err);
-    rc = rc < 0 ? rc : give_optim(&w->files[CKPT_OPTIM], parts, err);
+    if (rc == 0 && !parts->weights_only)
+        rc = give_optim(&w->files[CKPT_OPTIM], parts, err);
     if (rc == 0)
         *ret = w->state;
     clear(w);

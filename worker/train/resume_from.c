@@ -27,6 +27,28 @@ static bool is_of_data(const char *path)
     return begins_with_any(path, parts);
 }
 
+/* Nor do these, for weights that another optimizer goes on with. */
+static bool is_of_updates(const char *path)
+{
+    static const char *const parts[] = {"train.optimizer",
+                                        "train.ema.",
+                                        "train.clip_grad_norm",
+                                        "train.label_smoothing",
+                                        "train.loss.",
+                                        "train.shuffle",
+                                        "train.on_nan",
+                                        "train.tokenizer.max_seq_len",
+                                        NULL};
+    return begins_with_any(path, parts);
+}
+
+static bool may_differ(const struct job_spec *s, const char *path)
+{
+    const bool weights = s->train.weights_only;
+    return ((s->train.eval_only || weights) && is_of_data(path)) ||
+           (weights && is_of_updates(path));
+}
+
 /* Keys that may differ: where and when a job runs, what it prints, where its
  * files are, and how long it trains. */
 static bool is_free(const char *path)
@@ -37,6 +59,7 @@ static bool is_free(const char *path)
                                             "train.epochs",
                                             "train.max_iterations",
                                             "train.eval_only",
+                                            "train.weights_only",
                                             "train.device",
                                             "train.resume_from",
                                             "train.output_dir",
@@ -73,7 +96,7 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
     for (size_t i = 0; i < spec_schema.n && rc == 0; i++) {
         const struct schema_key *k = &spec_schema.keys[i];
         if (is_free(k->path) || schema_same(k, s, was) ||
-            (s->train.eval_only && is_of_data(k->path)))
+            may_differ(s, k->path))
             continue;
         n++;
         if (keys.len < 100)
@@ -82,13 +105,15 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
             rc = buf_addstr(&keys, ", ...", err);
     }
     if (rc == 0 && n > 0)
-        rc = error_set(err, ERR_INVAL,
-                       "'%.40s' had another %s: only %s may differ",
-                       s->train.resume_from, buf_str(&keys),
-                       s->train.eval_only ? "data, batch sizes and lr_scheduler"
-                                          : "train.epochs and max_iterations");
+        rc = error_set(
+            err, ERR_INVAL, "'%.40s' had another %s: only %s may differ",
+            s->train.resume_from, buf_str(&keys),
+            s->train.weights_only
+                ? "data, batch sizes, optimizer and lr_scheduler"
+            : s->train.eval_only ? "data, batch sizes and lr_scheduler"
+                                 : "train.epochs and max_iterations");
     buf_clear(&keys);
-    if (rc == 0 && s->train.seed != was->train.seed)
+    if (rc == 0 && s->train.seed != was->train.seed && !s->train.weights_only)
         rc = buf_addf(notes, err,
                       "train.seed stays %" PRId64
                       ", with which the checkpoint was made\n",

@@ -9,7 +9,9 @@
 /* The directory with checkpoints: s->train.resume_from, or ckpt/ below it; or
  * it is a checkpoint itself. Keys that decide what is computed must be the same
  * in both jobs, but how long it trains; with train.eval_only the data may
- * differ, too. The seed is the other's from there on, whatever s says.
+ * differ, too, and with train.weights_only the data, the optimizer and the
+ * schedule. The seed is the other's from there on, whatever s says, but with
+ * train.weights_only.
  * out  ret_dir    appended
  *      ret_is_one it is a checkpoint
  *      ret_notes  a line for each thing that a person should know

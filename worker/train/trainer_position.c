@@ -23,14 +23,13 @@ static void say_damaged(const struct buf *skipped)
 }
 
 /* *ret_is_found: there is one, and the model has it. */
-static int load_newest(struct trainer *t, const char *dir,
+static int load_newest(const struct checkpoint_parts *parts, const char *dir,
                        struct checkpoint_state *ret, bool *ret_is_found,
                        struct error *err)
 {
-    struct checkpoint_parts parts = trainer_parts(t);
     struct error why = ERROR_INIT;
     struct buf skipped = BUF_INIT;
-    int rc = checkpoint_load(dir, &parts, ret, &skipped, &why);
+    int rc = checkpoint_load(dir, parts, ret, &skipped, &why);
     say_damaged(&skipped);
     *ret_is_found = rc == 0;
     if (rc < 0 && why.code == ERR_NOTFOUND) {
@@ -118,21 +117,28 @@ static int refuse_damaged(const char *dir, struct error *err)
 static int load_other(struct trainer *t, struct checkpoint_state *ret,
                       struct error *err)
 {
-    const struct checkpoint_parts parts = trainer_parts(t);
+    struct checkpoint_parts parts = trainer_parts(t);
     struct buf dir = BUF_INIT, notes = BUF_INIT;
+    const bool weights = t->spec->train.weights_only;
     bool is_one = false, is_found = true;
+    parts.weights_only = weights;
     int rc = resume_from_find(t->spec, &dir, &is_one, &notes, err);
     if (rc == 0) {
         say_lines(t, &notes);
         rc = is_one ? checkpoint_load_one(buf_str(&dir), &parts, ret, NULL, err)
-                    : load_newest(t, buf_str(&dir), ret, &is_found, err);
+                    : load_newest(&parts, buf_str(&dir), ret, &is_found, err);
     }
     if (rc == 0 && !is_found)
         rc = refuse_damaged(buf_str(&dir), err);
-    if (rc == 0 && !t->spec->train.eval_only)
+    if (rc == 0 && !t->spec->train.eval_only && !weights)
         rc = check_rest(t, buf_str(&dir), ret, err);
     if (rc == 0) {
-        trainer_say(t, "loaded the checkpoint of '%s'", buf_str(&dir));
+        if (weights)
+            trainer_say(t,
+                        "took the weights of '%s', of its iteration %" PRId64,
+                        buf_str(&dir), ret->iteration);
+        else
+            trainer_say(t, "loaded the checkpoint of '%s'", buf_str(&dir));
         ret->watched = NAN;
         ret->waited = 0;
         ret->best = NAN;
@@ -146,10 +152,11 @@ static int load_other(struct trainer *t, struct checkpoint_state *ret,
  * same share of the epoch. */
 static int load_position(struct trainer *t, struct error *err)
 {
+    const struct checkpoint_parts parts = trainer_parts(t);
     struct checkpoint_state found = {0};
     bool is_found = false;
     if (t->spec->retry.resume && !t->spec->train.eval_only &&
-        load_newest(t, t->env->ckpt_dir, &found, &is_found, err) < 0)
+        load_newest(&parts, t->env->ckpt_dir, &found, &is_found, err) < 0)
         return -1;
     if (!is_found && t->spec->train.resume_from == NULL)
         return 0;
@@ -159,6 +166,8 @@ static int load_position(struct trainer *t, struct error *err)
         t->at = found;
         return 0;
     }
+    if (!is_found && t->spec->train.weights_only)
+        return 0; /* t->at is the beginning */
     say_change(t, &found);
     if (found.global_batch != t->at.global_batch) {
         int64_t seen = found.batch * found.global_batch;

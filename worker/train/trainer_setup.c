@@ -378,7 +378,8 @@ static int find_position(struct trainer *t, struct error *err)
     if (broadcast_all(t, err) < 0)
         return -1;
     trainer_position_limit(t);
-    if (t->at.iteration == 0)
+    /* Weights of another job are no beginning of the model's own. */
+    if (t->at.iteration == 0 && !s->train.weights_only)
         model_begin(t->model);
     model_reached(t->model, t->at.iteration);
     if (t->mixed.dev != NULL && t->at.iteration == 0 &&

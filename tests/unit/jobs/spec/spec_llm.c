@@ -378,6 +378,8 @@ static const struct {
      "version: 1\nkind: cv\ndataset: {source: synthetic}\n"
      "train: {eval_only: true}\n",
      "E017 4:20", "set train.resume_from"},
+    {"the weights of no job", LORA "  weights_only: true\n", "E017 7:17",
+     "set train.resume_from"},
     {"no iterations", LORA "  max_iterations: 0\n", "E013 7:19", "1.."},
     {"keys of cv",
      LORA "  ema: {decay: 0.9}\n  label_smoothing: 0.1\nmodel: {dropout: 0}\n",
