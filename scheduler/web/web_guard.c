@@ -108,7 +108,8 @@ int web_guard_origin(const struct web_guard *g, const struct web_seen *s,
     if (s->site && strcmp(s->site, "same-origin") != 0 &&
         strcmp(s->site, "none") != 0)
         return error_set(err, ERR_DENIED,
-                         "the request comes from the page of another site");
+                         "the request comes from a page of another site or "
+                         "port: paste the URL into the address bar instead");
     if (is_post && (!s->mark || strcmp(s->mark, "1") != 0))
         return error_set(err, ERR_DENIED,
                          "a request that changes something needs the header "

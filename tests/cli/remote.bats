@@ -10,9 +10,11 @@ setup() {
     m=$(mktemp -d /tmp/mgpu-remote.XXXXXX)
     chmod 755 "$m"
     munged_pid=
+    web_pid=
 }
 
 teardown() {
+    [ -z "$web_pid" ] || kill "$web_pid" 2>/dev/null || :
     ctld_stop
     [ -z "$munged_pid" ] || kill "$munged_pid" 2>/dev/null || :
     [ -z "$munged_pid" ] || wait "$munged_pid" 2>/dev/null || :
@@ -80,6 +82,30 @@ YAML
     [ "$status" -eq 73 ]
     run "$MGPU_BIN/mgpu-cancel" 2
     [ "$status" -eq 66 ]
+}
+
+@test "mgpu-web passes requests on over TCP, with a credential for each" {
+    munge_start
+    remote_start 0 munge
+    "$MGPU_BIN/mgpu-web" >"$m/url" 2>"$m/err" 3>&- &
+    web_pid=$!
+    wait_for 60 test -s "$m/url"
+    base=$(sed 's,/?token=.*,,' "$m/url")
+    curl --silent -c "$m/jar" -o /dev/null "$(cat "$m/url")"
+    ask() { curl --silent --fail --max-time 20 -b "$m/jar" "$@"; }
+    for _ in 1 2; do
+        run ask "$base/v1/jobs?user=me"
+        [ "$status" -eq 0 ]
+        [ "$(json '$.schema' <<<"$output")" = mgpu.queue/1 ]
+    done
+    spec='{"spec":{"version":1,"kind":"command","command":["true"],"resources":{"gpus":1}}}'
+    run ask -H "Origin: $base" -H 'X-Mgpu-Web: 1' -H 'Idempotency-Key: k' \
+        -d "$spec" "$base/v1/jobs"
+    [ "$status" -eq 0 ]
+    [ "$(json '$.id' <<<"$output")" = 1 ]
+    [ "$("$MGPU_BIN/mgpu-stat" --no-header -t all -o user)" = "$(id -un)" ]
+    kill "$web_pid"
+    wait "$web_pid"
 }
 
 @test "curl can do it, as http_digest.h says" {
