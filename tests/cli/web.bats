@@ -301,7 +301,7 @@ post() {
     ctld_start
     mkdir -m 700 mine
     mkdir -m 777 open
-    run "$MGPU_BIN/mgpu-web" --listen "unix:$PWD/open/sock"
+    run timeout 60 "$MGPU_BIN/mgpu-web" --listen "unix:$PWD/open/sock"
     [ "$status" -eq 64 ]
     [[ $output == *"your own directory"* ]]
     web_start --listen "unix:$PWD/mine/sock"
@@ -357,15 +357,15 @@ post() {
 
 @test "other addresses than loopback need --read-only" {
     for where in 0.0.0.0:0 '*:0' '[::]:0' 192.0.2.1:80 example.org:80; do
-        run "$MGPU_BIN/mgpu-web" --url unix:/nowhere/sock --listen "$where"
+        run timeout 60 "$MGPU_BIN/mgpu-web" --url unix:/nowhere/sock --listen "$where"
         [ "$status" -eq 64 ]
         [[ $output == *"only 127.0.0.1 unless --read-only"*"not encrypted"* ]]
     done
     for where in x :80 127.0.0.1 127.0.0.1:x 127.0.0.1:99999 unix:; do
-        run "$MGPU_BIN/mgpu-web" --url unix:/nowhere/sock --listen "$where"
+        run timeout 60 "$MGPU_BIN/mgpu-web" --url unix:/nowhere/sock --listen "$where"
         [ "$status" -ne 0 ]
     done
-    run "$MGPU_BIN/mgpu-web" word
+    run timeout 60 "$MGPU_BIN/mgpu-web" word
     [ "$status" -eq 64 ]
     web_start --url unix:/nowhere/sock --read-only --listen '0.0.0.0:0'
     base=http://127.0.0.1:$port
