@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
-#include "worker/data/text/token_cut.h"
+#include "worker/data/rows/token_cut.h"
 
 struct chat_cut {
     size_t at; /* byte of the text */

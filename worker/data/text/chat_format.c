@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "worker/data/chat/chat_template.h"
-#include "worker/data/text/token_cut.h"
+#include "worker/data/rows/token_cut.h"
 
 /* ---- words around a text ------------------------------------------------- */
 

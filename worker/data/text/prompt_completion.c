@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "worker/data/rows/row.h"
-#include "worker/data/text/token_cut.h"
+#include "worker/data/rows/token_cut.h"
 
 /* Bytes of the completion without the name of the end, which rows may have
  * written themselves. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "worker/data/rows/row.h"
+#include "worker/data/rows/token_cut.h"
 #include "worker/data/text/prompt_completion.h"
-#include "worker/data/text/token_cut.h"
 
 enum { ID_MAX = INT32_MAX - 1 }; /* so that a vocabulary has a size */
 

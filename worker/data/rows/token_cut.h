@@ -1,6 +1,6 @@
 /* token_cut.h - which tokens of a row have labels, and what a cut takes. */
-#ifndef MGPU_WORKER_DATA_TEXT_TOKEN_CUT_H
-#define MGPU_WORKER_DATA_TEXT_TOKEN_CUT_H
+#ifndef MGPU_WORKER_DATA_ROWS_TOKEN_CUT_H
+#define MGPU_WORKER_DATA_ROWS_TOKEN_CUT_H
 
 #include <stdint.h>
 

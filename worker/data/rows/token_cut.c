@@ -1,5 +1,5 @@
 /* token_cut.c - see token_cut.h. */
-#include "worker/data/text/token_cut.h"
+#include "worker/data/rows/token_cut.h"
 
 static size_t ints_of(const struct buf *b)
 {
