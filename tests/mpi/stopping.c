@@ -247,6 +247,20 @@ static void test_eval_only(struct job_spec *spec)
             (strncmp(v.why, "evaluated at iteration 18: loss ", 32) == 0 &&
              seen.n == 0 && !has_step(own, 18)),
         NULL, v.why);
+    /* The mean of the weights, and those in fp32, begin with what was read. */
+    train_remove(own);
+    train_dir(own);
+    spec->train.weights_only = true;
+    spec->train.ema.decay = 0.9;
+    v.eval_accuracy = NAN;
+    seen.eval_loss[3] = NAN;
+    rc = rc < 0 ? rc : run_way(spec, own, 0, &v, &seen);
+    (void)mpi_ok(mpi_rank > 0 || (rc == 0 && v.end == TRAIN_DONE &&
+                                  v.eval_accuracy == r.eval_accuracy &&
+                                  seen.eval_loss[3] == t.eval_loss[3]),
+                 NULL, "  and with train.weights_only and train.ema, too");
+    spec->train.weights_only = false;
+    spec->train.ema.decay = 0;
     spec->train.eval_only = false;
     spec->train.resume_from = NULL;
     spec->train.epochs = EPOCHS;

@@ -382,10 +382,12 @@ static int find_position(struct trainer *t, struct error *err)
     if (t->at.iteration == 0 && !s->train.weights_only)
         model_begin(t->model);
     model_reached(t->model, t->at.iteration);
-    if (t->mixed.dev != NULL && t->at.iteration == 0 &&
-        mixed_begin(&t->mixed, err) < 0)
+    /* What a checkpoint was not asked for begins with its weights. */
+    const bool begins =
+        t->at.iteration == 0 || (s->train.eval_only && s->train.weights_only);
+    if (t->mixed.dev != NULL && begins && mixed_begin(&t->mixed, err) < 0)
         return -1;
-    if (t->at.iteration == 0 && ema_update(&t->ema, true, err) < 0)
+    if (begins && ema_update(&t->ema, true, err) < 0)
         return -1;
     /* The rest of an epoch is in the order in which it was begun, though
      * another seed may have been drawn since: it is in t->at. */
