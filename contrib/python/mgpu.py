@@ -205,7 +205,8 @@ def _error(code, message):
     if found:
         hint = "mgpu-submit --explain %s says more" % found.group(1)
     elif ": start one with " in message:
-        message, _, hint = message.partition(": ")
+        message, _, hint = message.rpartition(": start one with ")
+        hint = "start one with " + hint
     return _CLASSES.get(code, Failure)(message, hint, code)
 
 
@@ -695,6 +696,13 @@ class Jobs(list):
         return _html_table(self)
 
 
+def _is_away(error):
+    """Whether a daemon that is asked again later may answer: it is away or
+    busy, or this machine has no more files or processes now."""
+    return isinstance(error, (Unavailable, Timeout, Busy)) or (
+        isinstance(error, OSError) and not isinstance(error, Error))
+
+
 class _Looks:
     """Looks again and again, less often with time; bears a daemon that is
     away for PATIENCE_S."""
@@ -710,7 +718,9 @@ class _Looks:
                 answer = question()
                 self.away_since = None
                 return answer
-            except (Unavailable, Timeout) as e:
+            except Exception as e:
+                if not _is_away(e):
+                    raise
                 self.bear(e)
                 self.pause(None)
 
@@ -792,6 +802,10 @@ _SHORT = {"gpus": "resources.gpus", "nodes": "resources.nodes",
           "begin": "policy.begin", "array": "sweep.array"}
 
 
+# Words that --set reads as no value.
+_NULLS = ("null", "Null", "NULL", "~")
+
+
 def _flat(key, value):
     """(key, text of --set) of a value; a dict is all keys below it."""
     if isinstance(value, dict):
@@ -799,7 +813,7 @@ def _flat(key, value):
             yield from _flat("%s.%s" % (key, name), below)
     elif isinstance(value, str) and re.fullmatch(
             r"[\w./+-]([\w./:+%,@= -]*[\w./+%,@=-])?", value) \
-            and ": " not in value:
+            and ": " not in value and value not in _NULLS:
         yield key, value
     elif isinstance(value, os.PathLike):
         yield key, json.dumps(os.fspath(value))

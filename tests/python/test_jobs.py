@@ -59,6 +59,19 @@ class Jobs(daemon.DaemonTest):
         self.assertEqual({line.split("] ")[-1] for line in
                           job.logs().splitlines()}, {"a: b #c"})
 
+    def test_words_of_yaml_are_texts(self):
+        job = mgpu.submit(shell('echo "$A $B $C"'), env__A="null",
+                          env__B="yes", env__C="~")
+        self.assertEqual(job.wait(), "COMPLETED")
+        self.assertEqual(job.logs(), "null yes ~\n")
+
+    def test_the_hint_of_an_error(self):
+        error = mgpu._error("UNAVAIL", "no daemon at 'unix:/x': not there: "
+                            "start one with 'mgpu-ctld --local'")
+        self.assertEqual((error.message, error.hint), (
+            "no daemon at 'unix:/x': not there",
+            "start one with 'mgpu-ctld --local'"))
+
     def test_all_mistakes_are_in_the_exception(self):
         spec = 'version: 1\nkind: command\ncomand: [x]\nresources: {gpu: 1}\n'
         with self.assertRaises(mgpu.Invalid) as caught:
