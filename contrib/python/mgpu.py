@@ -1003,7 +1003,8 @@ def _version():
 
 def _calls_dir():
     """Where calls are: the nodes must see it under the same path."""
-    return os.environ.get("MGPU_CALLS") or os.path.expanduser("~/.mgpu/calls")
+    return os.path.abspath(os.environ.get("MGPU_CALLS")
+                           or os.path.expanduser("~/.mgpu/calls"))
 
 
 def _write_call(fn, calls):
@@ -1106,9 +1107,15 @@ def _rebuild(name, parts):
                 a.annotation = None
         ast.fix_missing_locations(tree)
         ast.increment_lineno(tree, line - 1)
+        # The source of `h = helper` defines helper, which main may have as
+        # another function.
+        other = main.__dict__.get(what.name)
         exec(compile(tree, file, "exec"), main.__dict__)
+        made = getattr(main, what.name)
+        if key != what.name and other is not None:
+            setattr(main, what.name, other)
+        setattr(main, key, made)
         if not isinstance(what, ast.ClassDef):
-            made = getattr(main, key)
             made.__defaults__, made.__kwdefaults__ = pickle.loads(defaults)
     return getattr(main, name)
 
@@ -1217,6 +1224,7 @@ class Future(concurrent.futures.Future):
         self.job = job
         self._directory = directory
         self._task = task
+        self._cancelling = threading.RLock()
 
     def __repr__(self):
         return "Future(%r)" % (self.job,)
@@ -1240,9 +1248,14 @@ class Future(concurrent.futures.Future):
         return self.cancelled()
 
     def _be_cancelled(self):
-        if super().cancel():
-            with contextlib.suppress(Exception):  # the watcher was faster
+        with self._cancelling:  # the watcher and others may do it, too
+            if not self.done() and super().cancel():
                 self.set_running_or_notify_cancel()
+
+    def _fail(self, error):
+        # cancel() may have been faster.
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.set_exception(error)
 
     def _finish(self, info):
         """Takes the result of a job that has ended."""
@@ -1255,12 +1268,11 @@ class Future(concurrent.futures.Future):
             value = self._take(info)
         except Exception as e:
             error = e
-        # cancel() may have been faster.
+        if error is not None:
+            self._fail(error)
+            return
         with contextlib.suppress(concurrent.futures.InvalidStateError):
-            if error is None:
-                self.set_result(value)
-            else:
-                self.set_exception(error)
+            self.set_result(value)
 
     def _take(self, info):
         is_done = info["state"] == "COMPLETED"
@@ -1299,10 +1311,15 @@ class _Watcher:
         with cls._lock:
             own = cls._all.setdefault(backend.url, cls(backend))
             own.futures |= set(futures)
-            if own.futures and (own.thread is None):
+            if own.futures and not (own.thread and own.thread.is_alive()):
                 own.thread = threading.Thread(
                     target=own.run, daemon=True, name="mgpu")
                 own.thread.start()
+
+    @classmethod
+    def forked(cls):
+        """In a child, which has none of its parent's threads."""
+        cls._lock = threading.Lock()
 
     def run(self):
         looks = _Looks()
@@ -1327,42 +1344,56 @@ class _Watcher:
     def bear(looks, error, waiting):
         """A daemon that is away for too long is the end of all calls."""
         try:
-            if not isinstance(error, (Unavailable, Timeout)):
+            if not _is_away(error):
                 raise error
             looks.bear(error)
         except Exception as e:
             for f in waiting:
-                with contextlib.suppress(
-                        concurrent.futures.InvalidStateError):
-                    f.set_exception(e)
+                f._fail(e)
 
     def look(self, waiting):
-        """Finishes the futures of jobs that have ended; whether some had."""
+        """Finishes the futures of jobs that have ended; whether some had. An
+        error of one job is of its future alone."""
         some = False
-        known = {}
-        sweeps = {str(f.job.id).split("_")[0] for f in waiting
+        known = self.known(waiting)
+        for f in waiting:
+            try:
+                info = (known.get(str(f.job.id))
+                        or self.backend.job(f.job.id)["job"])
+                if info["state"] not in ENDED:
+                    continue
+                # One listing has few members: a notebook may ask for all.
+                if "name" not in info:
+                    info = self.backend.job(f.job.id)["job"]
+            except Exception as e:
+                if _is_away(e):
+                    raise
+                f._fail(e)
+                continue
+            some = True
+            f._finish(info)
+        return some
+
+    def known(self, waiting):
+        """What the daemon says of all tasks of arrays, one listing each."""
+        out = {}
+        sweeps = {int(str(f.job.id).split("_")[0]) for f in waiting
                   if "_" in str(f.job.id)}
         for sweep in sweeps:
-            for j in self.backend.jobs({"sweep": sweep, "fields":
-                                        "id,display_id,sweep,state,reason,"
-                                        "exit_code,gpus"}):
-                known[j["display_id"]] = j
-        for f in waiting:
-            info = known.get(str(f.job.id))
-            if info is None:
-                try:
-                    info = self.backend.job(f.job.id)["job"]
-                except NotFound as e:
-                    with contextlib.suppress(
-                            concurrent.futures.InvalidStateError):
-                        f.set_exception(e)
-                    continue
-            if info["state"] in ENDED:
-                some = True
-                # One listing has few members: a notebook may ask for all.
-                f._finish(info if "name" in info
-                          else self.backend.job(f.job.id)["job"])
-        return some
+            try:
+                found = self.backend.jobs({"sweep": sweep, "fields":
+                                           "id,display_id,sweep,state,reason,"
+                                           "exit_code,gpus"})
+            except Exception as e:
+                if _is_away(e):
+                    raise
+                continue  # each task is asked for alone, and has its error
+            for j in found:
+                out[j["display_id"]] = j
+        return out
+
+
+os.register_at_fork(after_in_child=_Watcher.forked)
 
 
 def _spec_of(fn, directory, python, env, workdir):

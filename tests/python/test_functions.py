@@ -5,6 +5,7 @@ import functools
 import importlib
 import os
 import stat
+import types
 import unittest
 from unittest import mock
 
@@ -32,15 +33,25 @@ def helper(x, k=K):
 def f(x: Point, *, y: "nonsense" = K) -> Point:
     return helper(x + y)
 
+h = helper  # helper() is another function from here on
+
+def helper(x):
+    return h(x)
+
+def alias(x):
+    return h(x).area(), helper(x).area()
+
 def fail():
     raise ValueError("of main")
 
 if __name__ == "__main__":
     got = mgpu.submit_function(f, 4).result()
     print(type(got) is Square, got.area())
+    print(mgpu.submit_function(alias, 2).result())
     error = mgpu.submit_function(fail).exception()
     print(repr(error), "script.py" in str(error.__cause__))
 '''
+RETURNED = "True 441\n(36, 36)\nValueError('of main') True\n"
 REFUSED = '''
 import functools
 import os
@@ -90,6 +101,18 @@ for fn, args in ((lambda: 1, ()), (closure(2), ()), (g, (1,)), (h, (1,)),
         print(e.code, e.message, "|", e.hint)
 print(mgpu.jobs(state="all"), os.path.exists(os.environ["MGPU_CALLS"]))
 '''
+FORKED = '''
+import math
+import os
+import mgpu
+
+mgpu.submit_function(math.sqrt, 4, hold=True)  # its watcher runs
+child = os.fork()
+if child == 0:
+    print(mgpu.submit_function(math.sqrt, 16).result(timeout=%g), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+''' % daemon.DEADLINE_S
 NO_CLOUD = "sys.modules['cloudpickle'] = None\n"
 
 
@@ -254,6 +277,55 @@ class Functions(daemon.DaemonTest):
         with self.assertRaisesRegex(mgpu.RemoteError, "of Python 3.7, and"):
             mgpu._read_result(future._directory, 0)
 
+    def test_a_child_has_a_watcher_of_its_own(self):
+        self.assertEqual(self.script(FORKED), "4.0\n")
+
+    def test_an_error_of_one_job_is_of_its_future(self):
+        asked = []
+
+        def job(id):
+            if id == 1:
+                raise mgpu.Denied("not yours")
+            return {"job": {"state": "RUNNING"}}
+
+        def jobs(query):
+            asked.append(query["sweep"])
+            raise mgpu.Failure("no listing")
+        fake = types.SimpleNamespace(url="fake:", job=job, jobs=jobs)
+        futures = [mgpu.Future(mgpu.Job(i, backend=fake), "none", 0)
+                   for i in (1, 2, "7_0")]
+        watcher = mgpu._Watcher(fake)
+        self.assertFalse(watcher.look(futures))
+        self.assertIsInstance(futures[0].exception(timeout=0), mgpu.Denied)
+        self.assertEqual([f.done() for f in futures], [True, False, False])
+        self.assertEqual(asked, [7])
+        # What may pass ends none of them.
+        looks = mgpu._Looks()
+        for error in (mgpu.Busy("later"), OSError(24, "too many open files"),
+                      mgpu.Unavailable("away")):
+            watcher.bear(looks, error, futures)
+            answers = [error, "an answer"]
+            with mock.patch("time.sleep"):
+                self.assertEqual(mgpu._Looks().ask(
+                    mock.Mock(side_effect=answers)), "an answer")
+        self.assertEqual([f.done() for f in futures], [True, False, False])
+        with self.assertRaises(mgpu.Denied):
+            mgpu._Looks().ask(mock.Mock(side_effect=mgpu.Denied("no")))
+
+    def test_cancelled_twice(self):
+        future = mgpu.Future(mgpu.Job(1), "none", 0)
+        with mock.patch.object(concurrent.futures._base.LOGGER,
+                               "critical") as said:
+            future._be_cancelled()
+            future._be_cancelled()
+        self.assertTrue(future.cancelled())
+        said.assert_not_called()
+
+    def test_the_directory_of_calls_is_absolute(self):
+        with mock.patch.dict(os.environ, MGPU_CALLS="calls"):
+            self.assertEqual(mgpu._calls_dir(),
+                             os.path.join(os.getcwd(), "calls"))
+
     def test_an_interpreter_that_is_not_there(self):
         error = mgpu.submit_function(calls.add, 1,
                                      python="/nonexistent/python").exception()
@@ -261,7 +333,7 @@ class Functions(daemon.DaemonTest):
 
     def test_functions_of_main_as_source(self):
         said = self.script(NO_CLOUD + MAIN)
-        self.assertEqual(said, "True 441\nValueError('of main') True\n")
+        self.assertEqual(said, RETURNED)
 
     def test_functions_of_main_by_cloudpickle(self):
         try:
@@ -269,7 +341,7 @@ class Functions(daemon.DaemonTest):
         except ImportError:
             self.skipTest("no cloudpickle")
         said = self.script(MAIN)
-        self.assertEqual(said, "True 441\nValueError('of main') True\n")
+        self.assertEqual(said, RETURNED)
         said = self.script("import mgpu\nk = 5\nprint(mgpu.submit_function("
                            "lambda x: x + k, 1).result())\n")
         self.assertEqual(said, "6\n")
