@@ -1501,8 +1501,27 @@ def _say_once(what):
         print("mgpu: " + what, file=sys.stderr, flush=True)
 
 
+def _settings(given):
+    """What a dict takes of a config: of an argparse.Namespace its values."""
+    is_dict = hasattr(given, "keys") or hasattr(given, "__iter__")
+    return given if is_dict else vars(given)
+
+
+def _json_keys(value):
+    """The same with texts as keys, which JSON has alone."""
+    if isinstance(value, collections.abc.Mapping):
+        return {str(k): _json_keys(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_keys(v) for v in value]
+    return value
+
+
 class Config(dict):
     """Settings of a run: config["lr"] or config.lr."""
+
+    def __init__(self, *args, **kwargs):
+        dict.__init__(self)
+        self.update(*args, **kwargs)
 
     def __getattr__(self, name):
         try:
@@ -1514,7 +1533,7 @@ class Config(dict):
         self[name] = value
 
     def update(self, *args, allow_val_change=None, **kwargs):
-        dict.update(self, *args, **kwargs)
+        dict.update(self, *[_settings(a) for a in args], **kwargs)
 
 
 def _plain(value):
@@ -1529,6 +1548,16 @@ def _plain(value):
     return None
 
 
+# What has a meaning of its own in the file of metrics.
+_MEANT = ("rank", "iteration", "step", "profile", "iterations_total",
+          "epochs_total")
+# What the table of iterations has as columns: they are on one line.
+_COLUMNS = ("epoch", "started_at", "t_iter", "t_data", "t_h2d", "t_forward",
+            "t_backward", "t_comm", "t_optimizer", "loss", "lr", "samples",
+            "tokens", "gpu_mem_bytes")
+LINE_VALUES = 60  # a rank takes 64 of a line at most
+
+
 def _figures(data, before=""):
     """(name, number) of what log() takes; says once what is left out."""
     for key, value in data.items():
@@ -1541,8 +1570,7 @@ def _figures(data, before=""):
             if value is not None:
                 _say_once("%r is of type %s, which is not kept: only numbers "
                           "are" % (name, type(value).__name__))
-        elif name in ("rank", "iteration", "step") and not before:
-            # They have a meaning in the file.
+        elif name in _MEANT and not before:
             yield "_" + name, number
         else:
             yield name, number
@@ -1556,10 +1584,12 @@ class Run:
         self.name = name or os.environ.get("MGPU_JOB_ID", "")
         self.id = os.environ.get("MGPU_JOB_ID", "")
         self.dir = os.environ.get("MGPU_OUTPUT_DIR")
-        self.config = Config(config or {})
+        self.config = Config({} if config is None else config)
         self.summary = Config()
         self.step = 0
         self._row = {}
+        self._trained = 0  # the last step of trainer_callback()
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._file = path and open(path, "a", encoding="utf-8")
 
@@ -1592,13 +1622,28 @@ class Run:
             del row["epoch"]
             if 0 <= epoch < 2 ** 31:
                 row["epoch"] = int(epoch)
-        if row:
-            self._line(dict(row, iteration=self.step))
+        self._lines(row, iteration=self.step)
+
+    def _lines(self, row, **at):
+        names = sorted(row, key=lambda name: name not in _COLUMNS)
+        for i in range(0, len(names), LINE_VALUES):
+            self._line(dict({n: row[n] for n in names[i:i + LINE_VALUES]},
+                            **at))
 
     def _line(self, row):
         if self._file:
             self._file.write(json.dumps(row) + "\n")
             self._file.flush()
+
+    def _flush(self):
+        """Writes what is pending; the run goes on."""
+        with self._lock:
+            self._write()
+
+    def _forked(self):
+        """In a child: what is pending is the parent's."""
+        self._lock = threading.Lock()
+        self._row = {}
 
     def totals(self, iterations=None, epochs=None):
         """How much there is to do, for the queue's progress and estimates."""
@@ -1630,17 +1675,18 @@ class Run:
             if not self._file:
                 return
             self._write()
-            ends = dict(_figures(self.summary))
-            if ends:
-                self._line(ends)
+            is_parent = os.getpid() == self._pid
+            if is_parent:
+                self._lines(dict(_figures(self.summary)))
             self._file.close()
             self._file = None
-        if self.dir and self.config and os.environ.get(
+        if is_parent and self.dir and self.config and os.environ.get(
                 "MGPU_RANK", "0") == "0":
             with contextlib.suppress(OSError):
                 with open(os.path.join(self.dir, "config.json"), "w",
                           encoding="utf-8") as out:
-                    json.dump(self.config, out, default=str, indent=1)
+                    json.dump(_json_keys(self.config), out, default=str,
+                              indent=1)
 
 
 run = None  # the Run of init()
@@ -1674,6 +1720,14 @@ def init(project=None, name=None, config=None, mode=None, **others):
     summary = made.summary
     run = made
     return made
+
+
+def _forked():
+    if run is not None:
+        run._forked()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 @atexit.register
@@ -1729,22 +1783,27 @@ def trainer_callback():
         """Writes what the Trainer logs to the run."""
 
         own = None
+        before = 0  # steps of an earlier training of the same run
 
         def on_train_begin(self, args, state, control, **_):
             if state.is_world_process_zero:
                 self.own = run or init(config=args.to_dict())
-                self.own.totals(state.max_steps, math.ceil(
+                trained = self.own._trained
+                self.before = trained if state.global_step < trained else 0
+                self.own.totals(self.before + state.max_steps, math.ceil(
                     state.num_train_epochs or 0))
 
         def on_log(self, args, state, control, logs=None, **_):
             if self.own and logs:
                 row = {("lr" if k == "learning_rate" else k): v
                        for k, v in logs.items()}
-                self.own.log(row, step=state.global_step)
+                self.own.log(row, step=self.before + state.global_step)
 
         def on_train_end(self, args, state, control, **_):
+            # Not the run: an evaluation, or more of the script, may follow.
             if self.own:
-                self.own.finish()
+                self.own._flush()
+                self.own._trained = self.before + state.global_step
 
     return Callback()
 
@@ -1779,8 +1838,7 @@ def _lightning_logger():
 
         def log_hyperparams(self, params, *args, **kwargs):
             """Adds to the run's config."""
-            self.experiment.config.update(
-                params if isinstance(params, dict) else vars(params))
+            self.experiment.config.update(params)
 
         def log_metrics(self, metrics, step=None):
             """Records numbers; rank 0 alone."""
@@ -1788,9 +1846,9 @@ def _lightning_logger():
                 self.experiment.log(metrics, step=step)
 
         def finalize(self, status):
-            """Ends the run."""
+            """Writes what is pending: fit() and test() each call it."""
             if self._own is not None:
-                self._own.finish()
+                self._own._flush()
 
     return Logger
 

@@ -116,6 +116,59 @@ class Tracking(daemon.DaemonTest):
         self.assertEqual((job.info["iterations_total"],
                           job.info["epochs_total"]), (10, 2))
 
+    def test_a_config_of_argparse(self):
+        job = self.job('''
+import argparse
+import mgpu
+run = mgpu.init(config=argparse.Namespace(lr=0.1, depth=2))
+run.config.update(argparse.Namespace(depth=3), allow_val_change=True)
+run.config[(1, 2)] = {(3, 4): [{(5, 6): "x"}]}
+''')
+        with open(os.path.join(job.info["dir"], "out/config.json"),
+                  encoding="utf-8") as config:
+            self.assertEqual(json.load(config), {
+                "lr": 0.1, "depth": 3,
+                "(1, 2)": {"(3, 4)": [{"(5, 6)": "x"}]}})
+
+    def test_a_row_of_many_values(self):
+        job = self.job('''
+import mgpu
+run = mgpu.init()
+run.log(dict({"v%d" % i: i for i in range(150)}, loss=0.5, lr=0.1, epoch=1,
+             profile=7, iterations_total=8, epochs_total=9))
+run.summary.update({"s%d" % i: i for i in range(70)})
+''')
+        got = job.metrics()
+        self.assertEqual(got["iteration"], [0])
+        for i in range(150):
+            self.assertEqual(got["v%d" % i], [i])
+        self.assertEqual([got[n] for n in (
+            "loss", "lr", "epoch", "_profile", "_iterations_total",
+            "_epochs_total")], [[0.5], [0.1], [1], [7], [8], [9]])
+        self.assertEqual(len(job.rows("iterations")["loss"]), 1)
+        self.assertIsNone(job.info["iterations_total"])
+        ends = dict(zip(*[job.rows("values")[n] for n in ("name", "value")]))
+        self.assertEqual([ends.get("s%d" % i) for i in range(70)],
+                         list(range(70)))
+
+    def test_a_child_does_not_write_again(self):
+        job = self.job('''
+import mgpu, os
+run = mgpu.init(config={"of": "parent"})
+run.summary.best = 1
+run.log({"a": 1}, step=5)
+child = os.fork()
+if child == 0:
+    run.log({"b": 2}, step=5)
+    run.config["of"] = "child"
+    sys.exit(0)
+os.waitpid(child, 0)
+assert not os.path.exists(os.path.join(run.dir, "config.json"))
+''')
+        values = job.rows("values")
+        self.assertEqual(sorted(zip(values["name"], values["value"])), [
+            ("a", 1), ("b", 2), ("best", 1)])
+
     def test_outside_a_job(self):
         with self.assertRaises(mgpu.NotInJob) as caught:
             mgpu.init(project="p")
@@ -161,8 +214,16 @@ for step in (10, 20):
     state.global_step = step
     callback.on_log(args, state, None, logs={
         "loss": 1 / step, "learning_rate": 0.1, "epoch": step / 10})
-callback.on_log(args, state, None, logs={"eval_loss": 0.5, "epoch": 2.0})
 callback.on_train_end(args, state, None)
+callback.on_log(args, state, None, logs={"eval_loss": 0.5, "epoch": 2.0})
+mgpu.log({"own": 3}, step=21)
+# Another training goes on where that one ended.
+again = mgpu.trainer_callback()
+state.global_step = 0
+again.on_train_begin(args, state, None)
+state.global_step = 10
+again.on_log(args, state, None, logs={"loss": 0.01})
+again.on_train_end(args, state, None)
 other = mgpu.trainer_callback()
 state.is_world_process_zero = False
 state.global_step = 30
@@ -170,9 +231,11 @@ other.on_train_begin(args, state, None)
 other.on_log(args, state, None, logs={"loss": 7})
 ''', PYTHONPATH=at)
         self.assertEqual(job.metrics(), {
-            "iteration": [10, 20], "epoch": [1, 2], "eval_loss": [None, 0.5],
-            "loss": [0.1, 0.05], "lr": [0.1, 0.1]})
-        self.assertEqual(job.info["iterations_total"], 20)
+            "iteration": [10, 20, 21, 30], "epoch": [1, 2, None, None],
+            "eval_loss": [None, 0.5, None, None],
+            "loss": [0.1, 0.05, None, 0.01], "lr": [0.1, 0.1, None, None],
+            "own": [None, None, 3, None]})
+        self.assertEqual(job.info["iterations_total"], 40)
 
     def test_the_logger_of_lightning(self):
         at = self.fake(
@@ -183,11 +246,14 @@ import mgpu
 logger = mgpu.Logger(config={"a": 1})
 logger.log_hyperparams({"b": 2})
 logger.log_metrics({"train_loss": 0.5, "epoch": 0}, step=4)
+logger.finalize("success")  # of fit(); test() follows
+logger.log_metrics({"test_loss": 0.25}, step=4)
 logger.finalize("success")
 assert logger.name == "mgpu" and logger.experiment.config == {"a": 1, "b": 2}
 ''', PYTHONPATH=at)
         self.assertEqual(job.metrics(), {
-            "iteration": [4], "epoch": [0], "train_loss": [0.5]})
+            "iteration": [4], "epoch": [0], "test_loss": [0.25],
+            "train_loss": [0.5]})
 
     def test_what_is_not_installed_says_so(self):
         text = ("import mgpu\nfor name in ('transformers', 'lightning', "
