@@ -109,7 +109,8 @@ resize() { "$MGPU_BIN/mgpu-admin" --quiet resize "$@"; }
     # Afterwards: it is in Slurm's queue, behind a stranger.
     other=$(stranger -N 1 -w node2 --gpus-per-node=4)
     wait_for 60 slurm_is "$other" RUNNING
-    resize "$id" 8 --nodes 2
+    # Nodes are down until they have registered again.
+    wait_for 60 resize "$id" 8 --nodes 2
     wait_for 60 reason_like "$id" "Slurm(Resources)"
     slurmctld stop
     slurmctld start
