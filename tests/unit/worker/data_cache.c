@@ -108,7 +108,7 @@ static void test_keys(void)
     begin(&r);
     text_must(data_files_find(data, NULL, &files, &err), &err);
     text_must(token_cache_key(&r.conf, &files, first, &err), &err);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         begin(&r);
         r.text.train_on_input = i == 0;
         r.text.samples = i == 1;
@@ -120,10 +120,12 @@ static void test_keys(void)
         r.tokens.eos = i == 7 ? 1 : -1;
         r.tokens.is_whole = i == 9;
         r.tokens.is_unknown = i == 10;
+        if (i == 11)
+            r.tokens.end = (struct chat_text_end){.id = 1, .name = "</s>"};
         r.text.on_bad_row = i == 8 ? BAD_ROW_SKIP : BAD_ROW_FAIL;
         text_must(token_cache_key(&r.conf, &files, other, &err), &err);
-        ok((strcmp(first, other) != 0) == (i < 11),
-           i < 11 ? "another key %d has another name" : "%d: the same", i);
+        ok((strcmp(first, other) != 0) == (i < 12),
+           i < 12 ? "another key %d has another name" : "%d: the same", i);
     }
     data_files_clear(&files);
 }

@@ -378,6 +378,54 @@ static void test_unknown(void)
     tokenizer_close(t);
 }
 
+/* ---- the end ------------------------------------------------------------- */
+
+static const struct {
+    const char *config, *completion, *want; /* want NULL: that of config.json */
+} ends[] = {
+    {"{\"eos_token\": \"<|im_end|>\"}", "b", "<|im_end|>"},
+    {"{\"eos_token\": {\"content\": \"<|im_end|>\"}}", "b", "<|im_end|>"},
+    {"{\"eos_token\": \"<|im_start|>\"}", "b<|im_start|>", "<|im_start|>"},
+    {"{\"eos_token\": \"<|nowhere|>\"}", "b", NULL},
+    {"{\"eos_token\": null}", "b", NULL},
+    {"[", "b", NULL},
+};
+
+/* TRL appends the tokenizer's eos_token, not the first id of config.json's
+ * eos_token_id. */
+static void test_end(void)
+{
+    char dir[] = "/tmp/data_completionXXXXXX", config[64], row[100];
+    struct tokenizer *t = opened("qwen2");
+    const int32_t eos = tokenizer_special(t, "<|endoftext|>");
+    const struct job_spec spec = {.train.tokenizer.path = dir};
+    if (mkdtemp(dir) == NULL)
+        exit(1);
+    (void)snprintf(config, sizeof(config), "%s/tokenizer_config.json", dir);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct error err = ERROR_INIT;
+        struct token_data d;
+        struct token_conf conf;
+        (void)snprintf(row, sizeof(row),
+                       "{\"prompt\": \"a\", \"completion\": \"%s\"}\n",
+                       ends[i].completion);
+        token_file(path, row);
+        token_file(config, ends[i].config);
+        text_must(token_conf_of(&spec, &pairs_of_texts, t, eos, &conf, &err),
+                  &err);
+        text_must(token_data_open(&conf, &d, &err), &err);
+        const int32_t *ids = token_data_ids(&d);
+        const char *want =
+            ends[i].want != NULL ? ends[i].want : "<|endoftext|>";
+        ok(d.longest == 2 && ids[1] == tokenizer_special(t, want),
+           "%s: %s follows '%s'", ends[i].config, want, ends[i].completion);
+        token_data_clear(&d);
+    }
+    (void)unlink(config);
+    (void)rmdir(dir);
+    tokenizer_close(t);
+}
+
 int main(void)
 {
     int fd = mkstemp(path);
@@ -392,6 +440,7 @@ int main(void)
     test_unread_order();
     test_refused();
     test_unknown();
+    test_end();
     (void)unlink(path);
     return tap_done();
 }

@@ -87,6 +87,8 @@ static int add_keys(const struct token_conf *c, char sum[DIGEST_HEX_CAP],
         t->train_on_input, t->samples, t->on_bad_row, c->prompt, c->is_whole,
         c->is_unknown, c->eos, c->max_seq_len,
         c->tokenizer != NULL && tokenizer_knows_behind(c->tokenizer));
+    if (rc == 0 && c->end.name[0] != '\0')
+        rc = buf_addf(&b, err, " end %d %s", c->end.id, c->end.name);
     const char *const texts[] = {c->system_prompt, t->split};
     for (size_t i = 0; i < 2 && rc == 0; i++)
         rc = buf_addf(&b, err, " %zd:%s",

@@ -3,11 +3,16 @@
  *      both files. torchtune 0.6.1: its tokenizers read tokenizer.model */
 #include "worker/data/chat/chat_tokenizer.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "jobs/base/buf.h"
 #include "worker/data/chat/chat_table.h"
 #include "worker/data/chat/chat_template.h"
+
+enum { CONFIG_MAX_BYTES = 16 << 20 };
 
 int chat_tokenizer_open(enum spec_prompt prompt, const char *path,
                         struct tokenizer **ret, struct error *err)
@@ -37,4 +42,32 @@ int chat_tokenizer_of_job(const struct job_spec *s, const char *dir,
         !has_format(s, &s->train.dataset_val, &prompt))
         prompt = PROMPT_NONE;
     return chat_tokenizer_open(prompt, path, ret, err);
+}
+
+/* A name, or an object that has it as its content; NULL: neither. */
+static const char *eos_token(const json_t *config)
+{
+    const json_t *eos = json_object_get(config, "eos_token");
+    return json_string_value(
+        json_is_object(eos) ? json_object_get(eos, "content") : eos);
+}
+
+void chat_tokenizer_end(const char *dir, const struct tokenizer *t,
+                        struct chat_text_end *ret)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    json_t *config = NULL;
+    *ret = (struct chat_text_end){.id = -1};
+    if (dir != NULL &&
+        buf_addf(&path, NULL, "%s/tokenizer_config.json", dir) == 0 &&
+        buf_read_file(&text, buf_str(&path), CONFIG_MAX_BYTES, NULL) == 0)
+        config = json_loadb(buf_str(&text), text.len, 0, NULL);
+    const char *name = eos_token(config);
+    if (name != NULL && strlen(name) < sizeof(ret->name))
+        ret->id = tokenizer_special(t, name);
+    if (name != NULL && ret->id >= 0)
+        memcpy(ret->name, name, strlen(name) + 1);
+    json_decref(config);
+    buf_clear(&text);
+    buf_clear(&path);
 }

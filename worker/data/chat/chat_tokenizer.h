@@ -1,6 +1,6 @@
-/* chat_tokenizer.h - the tokenizer for messages: with the chat format of a
- * model the file that transformers reads, with those of torchtune the one that
- * torchtune does. */
+/* chat_tokenizer.h - the tokenizer for messages, and the end of its texts: with
+ * the chat format of a model the file that transformers reads, with those of
+ * torchtune the one that torchtune does. */
 #ifndef MGPU_WORKER_DATA_CHAT_CHAT_TOKENIZER_H
 #define MGPU_WORKER_DATA_CHAT_CHAT_TOKENIZER_H
 
@@ -18,5 +18,17 @@ int chat_tokenizer_open(enum spec_prompt prompt, const char *path,
  *      are refused for it */
 int chat_tokenizer_of_job(const struct job_spec *s, const char *dir,
                           struct tokenizer **ret, struct error *err) MUST_CHECK;
+
+/* The token behind a text, as transformers has it. */
+struct chat_text_end {
+    int32_t id;
+    char name[64]; /* "": none is named */
+};
+
+/* Of eos_token in the directory's tokenizer_config.json. None: there is no such
+ * file or key, or the tokenizer has no special token of this name.
+ * in  dir  NULL: there is none */
+void chat_tokenizer_end(const char *dir, const struct tokenizer *t,
+                        struct chat_text_end *ret);
 
 #endif

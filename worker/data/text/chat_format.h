@@ -38,6 +38,9 @@ struct chat_format {
      * tokenised as a whole, as by torchtune 0.1.1; otherwise each part is. Set
      * it after chat_format_init(). */
     bool is_whole;
+    /* The name of `end`; NULL: not known. Set both after chat_format_init()
+     * where the tokenizer's files name it. */
+    const char *end_name;
     /* The model's template is not known, which rows of messages need. Set it
      * after chat_format_init(). */
     bool is_unknown;

@@ -13,6 +13,10 @@ static size_t without_end(const struct chat_format *f, const char *completion)
     static const char *const names[] = {"</s>", "<|endoftext|>", "<|im_end|>",
                                         "<|end_of_text|>", "<|eot_id|>"};
     const size_t len = strlen(completion);
+    const size_t own = f->end_name != NULL ? strlen(f->end_name) : 0;
+    if (own > 0 && len >= own &&
+        strcmp(completion + len - own, f->end_name) == 0)
+        return len - own;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const size_t n = strlen(names[i]);
         if (len >= n && strcmp(completion + len - n, names[i]) == 0 &&
@@ -38,15 +42,15 @@ static int encode_texts(const struct chat_format *f, const char *prompt,
 {
     const size_t first = ids->len / sizeof(int32_t), n = strlen(prompt);
     const size_t most = (size_t)f->max_seq_len;
+    const size_t limit = most > 0 ? most + TOKEN_CUT_COUNTED : 0;
     struct buf whole = BUF_INIT, head = BUF_INIT;
     int rc = buf_add(&whole, prompt, n, err);
     if (rc == 0)
         rc = buf_add(&whole, completion, without_end(f, completion), err);
     if (rc == 0)
-        rc = encode(f, buf_str(&whole), n, 0, &head, err);
+        rc = encode(f, buf_str(&whole), n, limit, &head, err);
     if (rc == 0)
-        rc = encode(f, buf_str(&whole), whole.len,
-                    most > 0 ? most + TOKEN_CUT_COUNTED : 0, ids, err);
+        rc = encode(f, buf_str(&whole), whole.len, limit, ids, err);
     if (rc == 0)
         rc = buf_add(ids, &f->end, sizeof(f->end), err);
     if (rc == 0)

@@ -3,7 +3,8 @@
  *
  * Two texts: one text for the tokenizer, so that the tokens at the seam are
  * those of the whole; bos before it where the tokenizer has one, and the end of
- * a text behind it, unless the completion ends in its name. Two lists of
+ * a text behind it (chat_tokenizer_end(), else eos), unless the completion ends
+ * in its name. Two lists of
  * messages: a conversation in the format of the model.
  *
  * The first tokens, as many as the prompt alone has, have no labels; all others

@@ -242,6 +242,8 @@ int token_conf_of(const struct job_spec *s, const struct spec_text *text,
                                .eos = eos,
                                .pairs = s->method == METHOD_DPO,
                                .max_seq_len = s->train.tokenizer.max_seq_len};
+    if (text->template == TEMPLATE_PROMPT_COMPLETION)
+        chat_tokenizer_end(chat_template_dir(s), tokenizer, &ret->end);
     return 0;
 }
 

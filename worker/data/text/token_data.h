@@ -27,6 +27,7 @@
 #include "jobs/base/error.h"
 #include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/data/rows/data_rows.h"
 #include "worker/data/text/token_list.h"
 #include "worker/data/tokenizer/tokenizer.h"
@@ -87,10 +88,11 @@ struct token_conf {
     enum spec_prompt prompt;           /* not PROMPT_AUTO */
     bool is_whole;                     /* see struct chat_format */
     bool is_unknown;                   /* likewise */
-    int32_t eos;           /* ends an answer; -1: that of the tokenizer */
-    int32_t max_seq_len;   /* 0: as long as rows are */
-    int32_t threads;       /* that tokenise; 0: one for each processor */
-    const cpu_set_t *cpus; /* these run on; NULL: those of this process */
+    int32_t eos;              /* ends an answer; -1: that of the tokenizer */
+    struct chat_text_end end; /* behind a completion; none: eos */
+    int32_t max_seq_len;      /* 0: as long as rows are */
+    int32_t threads;          /* that tokenise; 0: one for each processor */
+    const cpu_set_t *cpus;    /* these run on; NULL: those of this process */
     const struct token_spill *spill; /* NULL: all tokens are in memory */
     /* Two rows of each: its chosen answer, and then its rejected one. Otherwise
      * template preference makes a row of the chosen one. */

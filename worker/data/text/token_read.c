@@ -266,6 +266,10 @@ int token_read(const struct token_reading *conf, struct token_read *ret,
         chat_format_init(&r.format, c->tokenizer, c->prompt, c->eos,
                          c->text->packed ? 0 : c->max_seq_len, err) < 0)
         return -1;
+    if (c->end.name[0] != '\0') {
+        r.format.end = c->end.id;
+        r.format.end_name = c->end.name;
+    }
     r.format.is_whole = c->is_whole;
     r.format.is_unknown = c->is_unknown;
     int rc = read_all(&r, err);
