@@ -109,7 +109,7 @@ static int compare(const struct job_spec *s, const struct job_spec *was,
             err, ERR_INVAL, "'%.40s' had another %s: only %s may differ",
             s->train.resume_from, buf_str(&keys),
             s->train.weights_only
-                ? "data, batch sizes, optimizer and lr_scheduler"
+                ? "data, batch sizes, loss, ema, optimizer and lr_scheduler"
             : s->train.eval_only ? "data, batch sizes and lr_scheduler"
                                  : "train.epochs and max_iterations");
     buf_clear(&keys);

@@ -58,6 +58,10 @@ static void say_format(const struct token_feed *f, const struct batch_env *env,
     const struct chat_table *table = chat_table_of(conf->prompt);
     const bool is_own = spec->train.tokenizer.prompt_template == PROMPT_AUTO;
     enum spec_prompt own = conf->prompt;
+    /* Its texts have none. */
+    const char *what = f->text->template == TEMPLATE_PROMPT_COMPLETION
+                           ? "lists of messages"
+                           : "messages";
     if (f->text != &spec->train.dataset || env->say == NULL ||
         f->text->template == TEMPLATE_TOKENS ||
         f->text->template == TEMPLATE_COMPLETION)
@@ -70,12 +74,12 @@ static void say_format(const struct token_feed *f, const struct batch_env *env,
         return;
     }
     if (table != NULL)
-        batch_say(env, "%s: messages have the format %s, %s", f->text->path,
+        batch_say(env, "%s: %s have the format %s, %s", f->text->path, what,
                   table->name,
                   is_own ? "that of the model's chat template"
                          : "as train.tokenizer.prompt_template says");
     else
-        batch_say(env, "%s: messages have the format of %s%s", f->text->path,
+        batch_say(env, "%s: %s have the format of %s%s", f->text->path, what,
                   chat_format_turn_end(conf->tokenizer) >= 0 ? "Llama 3"
                                                              : "Llama 2",
                   conf->prompt == PROMPT_NONE
