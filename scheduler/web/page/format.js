@@ -26,6 +26,7 @@ export function count(n) {
 // Four significant digits, without zeros at the end, as %.4g has it.
 export function number(v) {
   if (!Number.isFinite(v)) return '-';
+  if (v === 0) return '0';
   const text = v.toPrecision(4);
   if (!text.includes('e') && Math.abs(v) >= 1e-4) return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
   return v.toExponential(3).replace(/\.?0+e/, 'e');

@@ -6,7 +6,7 @@ import {el, errorLine, fill, setText} from './dom.js';
 import {isFinal, isLive, stateClass} from './format.js';
 import {JobCurves} from './job_curves.js';
 import {JobLog} from './job_log.js';
-import {LAST_ROWS, askLimit, askRequeue, attemptsOf, efficiencyOf, eventsOf, factsOf, meansOf, opened, phasesOf, yamlOf} from './job_parts.js';
+import {EVENTS_MOST, LAST_ROWS, askLimit, askRequeue, attemptsOf, efficiencyOf, eventsOf, factsOf, meansOf, opened, phasesOf, yamlOf} from './job_parts.js';
 
 const UPDATE_MS = 2000, PARTS_MS = 10000, TICK_MS = 1000;
 
@@ -85,7 +85,7 @@ class JobView {
 
   async loadEvents(show) {
     try {
-      show(eventsOf((await this.api.get(`${this.api.jobPath(this.id, 'events')}?last=1&limit=1000`, this.abort.signal)).events));
+      show(eventsOf((await this.api.get(`${this.api.jobPath(this.id, 'events')}?last=1&limit=${EVENTS_MOST + 1}`, this.abort.signal)).events));
     } catch (error) {
       if (error.name !== 'AbortError') show(errorLine(error));
     }

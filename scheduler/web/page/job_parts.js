@@ -43,24 +43,37 @@ export function factsOf(job, seen) {
   ]);
 }
 
-// "90", "1:30:00", "2-00:00:00" or "2h30m" in seconds; NaN: none of these.
+const refusal = (message, hint) => Object.assign(new Error(message), {hint});
+
+// The seconds of a duration as mgpu-job(5) has it: "90s", "2h30m", "1:30:00" or
+// "2-00:00:00". Throws what is wrong with another text: "4:00" may mean hours
+// or minutes.
 export function secondsOf(text) {
-  const clock = /^(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d))?$/.exec(text), units = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text);
-  const [a, b, c, d] = (clock || units || []).slice(1).map((v) => Number(v || 0));
-  if (clock) return clock[4] === undefined && !clock[1] ? b * 3600 + c * 60 : a * 86400 + b * 3600 + c * 60 + d;
-  if (/^\d+$/.test(text)) return Number(text) * 60;
-  return units && text ? a * 86400 + b * 3600 + c * 60 + d : NaN;
+  const clock = /^(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)$/.exec(text), units = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text);
+  const [d, h, m, s] = (clock || (text ? units : null) || []).slice(1).map((v) => Number(v || 0));
+  if (d !== undefined) return d * 86400 + h * 3600 + m * 60 + s;
+  const two = /^(\d+):([0-5]\d)$/.exec(text);
+  if (two) throw refusal(`"${text}" is ambiguous: hours and minutes, or minutes and seconds.`,
+    `Write ${two[1]}:${two[2]}:00, or 0:${two[1].padStart(2, '0')}:${two[2]}.`);
+  if (/^\d+$/.test(text)) throw refusal(`"${text}" has no unit.`, `Write ${text}m for minutes, or ${text}h for hours.`);
+  throw refusal(`"${text}" is no duration.`, 'Write 90s, 15m, 8h, 2d, 1h30m, 1:30:00 or 2-12:00:00.');
+}
+
+// The text of a time limit, which secondsOf() reads as the same: "0:30:00".
+export function limitText(s) {
+  const text = duration(s), fields = text.split(':').length;
+  return fields === 2 ? `0:${text.padStart(5, '0')}` : text;
 }
 
 // Asks for another time limit. A promise of whether it was set.
 export async function askLimit(job, ctx) {
-  const input = el('input', {value: job.limit_s ? duration(job.limit_s) : '', placeholder: 'none', autofocus: true, 'data-field': 'limit'});
+  const input = el('input', {value: job.limit_s ? limitText(job.limit_s) : '', placeholder: 'none', autofocus: true, 'data-field': 'limit'});
   const answer = await ask({
     title: `Time limit of job ${job.display_id}`,
-    body: [el('p', null, 'Minutes, HH:MM, D-HH:MM:SS, or 2h30m. Without a text the job has no limit.'), el('label', null, 'Time limit', input)],
+    body: [el('p', null, '90s, 15m, 2h30m, 1:30:00 or 2-12:00:00. Without a text the job has no limit.'), el('label', null, 'Time limit', input)],
     actions: [{text: 'Back'}, {text: 'Set limit', kind: 'main', run: () => {
       const text = input.value.trim(), s = text === '' ? null : secondsOf(text);
-      if (Number.isNaN(s) || s === 0) throw new Error(`"${text}" is no duration.`);
+      if (s === 0) throw new Error('A time limit is longer than 0 s.');
       return ctx.api.post(ctx.api.jobPath(job.display_id, 'update'), {time_limit_s: s});
     }}],
   });
@@ -195,7 +208,7 @@ function detailText(detail) {
 export function eventsOf(events) {
   const shown = events.slice(-EVENTS_MOST).reverse();
   return [
-    events.length > shown.length ? el('p', {class: 'quiet'}, `The last ${shown.length} of ${events.length}.`) : null,
+    events.length > shown.length ? el('p', {class: 'quiet'}, `The last ${shown.length} events; mgpu-stat --events prints all of them.`) : null,
     table([
       {title: 'Time', of: (e) => moment(e.at)}, {title: 'Event', of: (e) => e.event},
       {title: 'Attempt', right: true, of: (e) => e.attempt || '-'},
@@ -205,7 +218,9 @@ export function eventsOf(events) {
   ];
 }
 
-const plain = (v) => (typeof v === 'string' ? (/^[A-Za-z0-9_./@-]+$/.test(v) && !/^(true|false|null|yes|no|[\d.])/.test(v) ? v : JSON.stringify(v)) : JSON.stringify(v));
+// A text that YAML could take for something else is in quotes.
+const isWord = (v) => /^[A-Za-z_/][\w./@-]*$/.test(v) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(v);
+const plain = (v) => (typeof v === 'string' && isWord(v) ? v : JSON.stringify(v));
 const isEmpty = (v) => v === null || (typeof v === 'object' && Object.keys(v).length === 0);
 
 // The specification as YAML, without what is not set.
@@ -229,4 +244,4 @@ export function opened(title, load) {
   return part;
 }
 
-export {LAST_ROWS};
+export {EVENTS_MOST, LAST_ROWS};
