@@ -77,7 +77,7 @@ def measure(daemon, web):
     print(f"first curve:    {middle(firsts)}")
     print(f"all {JOBS} curves:  {middle(lasts)}")
     driver.set_script_timeout(60)
-    until(lambda: driver.execute_script("return document.getElementById('view').dataset.curves"), "all is read")
+    until(lambda: driver.execute_script("return document.querySelector('#view > [data-curves]')"), "all is read")
     print(f"all again:      {middle([driver.execute_async_script(REDRAW) for _ in range(10)])}")
     longest(driver)
     time.sleep(10)  # three updates

@@ -1,5 +1,6 @@
 """test_access.py - who gets the page, and what a page of another origin gets."""
 import http.client
+import socket
 import unittest
 
 from harness import PageTest, Web
@@ -12,11 +13,11 @@ class AccessTest(PageTest):
         cls.host = cls.web.origin.removeprefix("http://")
         cls.cookie = "; ".join(f"{c['name']}={c['value']}" for c in cls.driver.get_cookies())
 
-    def ask(self, method, path, **headers):
+    def ask(self, method, path, body=None, **headers):
         """(status, headers, text) of a request outside the browser."""
         c = http.client.HTTPConnection(self.host, timeout=60)
         try:
-            c.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+            c.request(method, path, body, headers={k.replace("_", "-"): v for k, v in headers.items()})
             reply = c.getresponse()
             return reply.status, reply.headers, reply.read().decode()
         finally:
@@ -56,6 +57,10 @@ class AccessTest(PageTest):
         self.one("#logout").click()
         self.until_text("#view", "You are logged out.")
         self.assertEqual(self.all("[data-row]"), [])
+        self.js("location.hash = '#/cluster'")
+        self.driver.execute_async_script("setTimeout(arguments[0], 300)")  # a view would be there
+        self.until_text("#view", "You are logged out.")
+        self.assertEqual(self.all("#view h1"), [])
         self.assertEqual(self.ask("GET", "/v1/jobs", Cookie=self.cookie)[0], 403)
         self.driver.get(self.web.origin + "/")
         self.assertEqual(self.all("main"), [])
@@ -76,11 +81,13 @@ class AccessTest(PageTest):
 
     def test_other_hosts_and_origins_change_nothing(self):
         self.assertEqual(self.ask("GET", "/v1/jobs", Cookie=self.cookie, Host="example.org")[0], 403)
-        path = f"/v1/jobs/{self.held}/cancel"
+        path, body = f"/v1/jobs/{self.held}/update", '{"time_limit_s": 3600}'
         ours = {"Cookie": self.cookie, "X_Mgpu_Web": "1", "Origin": self.web.origin}
         for change in ({"Origin": "http://example.org"}, {"X_Mgpu_Web": "0"}, {"Cookie": ""}):
-            self.assertEqual(self.ask("POST", path, **{**ours, **change})[0], 403, change)
-        self.assertEqual(self.daemon.job(self.held)["state"], "HELD")
+            self.assertEqual(self.ask("POST", path, body, **{**ours, **change})[0], 403, change)
+        self.assertFalse(self.daemon.job(self.held)["limit_s"])
+        self.assertEqual(self.ask("POST", path, body, **ours)[0], 200, "as it is, it is done")
+        self.assertEqual(self.daemon.job(self.held)["limit_s"], 3600)
 
     def test_the_browser_keeps_scripts_of_others_out(self):
         self.may_complain = True  # the browser logs what it refuses
@@ -89,7 +96,17 @@ class AccessTest(PageTest):
                 "const d = document.createElement('div'); d.innerHTML = '<img src=x onerror=\"window.ran = 2\">';"
                 "document.body.append(d)")
         self.assertIsNone(self.js("return window.ran || null"))
-        self.assertEqual(self.js("return fetch('http://127.0.0.1:1/').then(() => 'sent', () => 'refused')"), "refused")
+        # A server that would get it: the policy refuses it, nothing else.
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.setblocking(False)
+            url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+            refused = self.driver.execute_async_script(
+                "const [url, done] = arguments, why = []; document.addEventListener('securitypolicyviolation', (e) => why.push("
+                "e.effectiveDirective)); fetch(url, {mode: 'no-cors'}).then(() => 'sent', () => 'refused')"
+                ".then((what) => setTimeout(() => done([what, ...why]), 0))", url)
+            self.assertEqual(refused, ["refused", "connect-src"])
+            with self.assertRaises(BlockingIOError):
+                server.accept()
         self.browser.requests()  # the one that was refused
 
 

@@ -25,7 +25,7 @@ class CompareTest(PageTest):
 
     def show(self, query):
         self.open(f"compare?{query}")
-        until(lambda: self.js("return document.getElementById('view').dataset.curves"), "the curves were read")
+        until(lambda: self.js("return document.querySelector('#view > [data-curves]')"), "the curves were read")
 
     def table(self):
         return self.js("return [...document.querySelectorAll('.differs tr')].map(r => [...r.children].map(c => c.textContent))")

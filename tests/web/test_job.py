@@ -37,7 +37,7 @@ class JobTest(PageTest):
 
     def show(self, query=""):
         self.open(f"job/{self.number}{query}")
-        until(lambda: self.js("return document.getElementById('view').dataset.curves"), "the curves were read")
+        until(lambda: self.js("return document.querySelector('#view > [data-curves]')"), "the curves were read")
 
     def chart(self, title):
         return self.one(f"[data-chart='{title}'] .chart-over")

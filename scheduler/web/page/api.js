@@ -3,11 +3,12 @@
 // What a request failed with. code is the daemon's ("NOTFOUND"), or
 // "UNAVAILABLE" when there was no answer; status is 0 then.
 export class ApiError extends Error {
-  constructor(code, message, status, hint) {
+  constructor(code, message, status, hint, retryMs) {
     super(message);
     this.code = code;
     this.status = status;
     this.hint = hint || null;
+    this.retryMs = Number.isFinite(retryMs) ? retryMs : Infinity; // after which another try may succeed
   }
 }
 
@@ -31,14 +32,14 @@ async function errorOf(reply) {
   const text = await reply.text().catch(() => '');
   try {
     const e = JSON.parse(text).error;
-    return new ApiError(e.code, e.message, reply.status, e.hint);
+    return new ApiError(e.code, e.message, reply.status, e.hint, 1000 * (e.retry_after_s ?? NaN));
   } catch {
     const why = text.trim() || `The answer was ${reply.status}.`;
     return new ApiError(`HTTP ${reply.status}`, why, reply.status);
   }
 }
 
-async function request(path, options) {
+async function requestOnce(path, options) {
   let reply;
   try {
     reply = await fetch(path, {credentials: 'same-origin', cache: 'no-store', ...options});
@@ -51,6 +52,24 @@ async function request(path, options) {
   const error = await errorOf(reply);
   if (reply.status === 502 || reply.status === 503) tell(true, error.message);
   throw error;
+}
+
+const LIMITED_MS = 60000;
+
+// As the tools do, a GET that the daemon's limit of requests refuses waits for as
+// long as the daemon says, and no more than LIMITED_MS in all.
+async function request(path, options) {
+  for (let waited = 0; ;) {
+    try {
+      return await requestOnce(path, options);
+    } catch (error) {
+      const isLimit = (error.status === 429 || error.status === 503) && !options.method;
+      if (!isLimit || waited + error.retryMs > LIMITED_MS) throw error;
+      const pause = Math.max(error.retryMs, 10);
+      waited += pause;
+      await wait(pause, options.signal);
+    }
+  }
 }
 
 // GET: the document; with `signal` the request can be ended.
@@ -75,10 +94,16 @@ export async function post(path, body) {
   return reply.json().catch(() => ({}));
 }
 
+// Until ms have passed, or signal.
 function wait(ms, signal) {
   return new Promise((resolve) => {
-    const id = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => { clearTimeout(id); resolve(); }, {once: true});
+    const done = () => {
+      clearTimeout(id);
+      if (signal) signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const id = setTimeout(done, ms);
+    if (signal) signal.addEventListener('abort', done);
   });
 }
 
@@ -87,11 +112,12 @@ function untilVisible(signal) {
     const look = () => {
       if (!document.hidden || signal.aborted) {
         document.removeEventListener('visibilitychange', look);
+        signal.removeEventListener('abort', look);
         resolve();
       }
     };
     document.addEventListener('visibilitychange', look);
-    signal.addEventListener('abort', look, {once: true});
+    signal.addEventListener('abort', look);
     look();
   });
 }
@@ -128,7 +154,7 @@ async function readLines(path, onLine, signal) {
   }
 }
 
-const FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 15000, HIDDEN_MS = 60000;
+const FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 15000, HIDDEN_MS = 2000;
 
 // A stream of JSON lines that goes on: onLine(value), until signal. A stream
 // that ends is opened again after a pause that grows; `path` may be a function,

@@ -1,7 +1,8 @@
 // app.js - the page's entry: which view a link means, the keys, the connection.
 //
 // A view is a module with show(root, params, ctx), which fills root and returns
-// a function that ends it. params has `id` (of #/job/12) and what follows the
+// a function that ends it. root is an element of its own: what a view that was
+// left still writes, nobody sees. params has `id` (of #/job/12) and what follows the
 // '?' of the link, as text. ctx: {api, config, navigate, replace}; replace(hash)
 // changes the link without showing the view again.
 import * as api from './api.js';
@@ -26,6 +27,7 @@ const KEYS = [
 const root = document.getElementById('view');
 let end = null;  // of the view that is shown
 let shown = 0;   // the number of the last view that was asked for
+let isLoggedOut = false;
 
 // {view, params} of "#/job/12?x=1".
 function parse(hash) {
@@ -44,23 +46,25 @@ function mark(view) {
 }
 
 async function route(ctx) {
+  if (isLoggedOut) return;
   const {view, params} = parse(location.hash);
   const number = ++shown;
   if (end) end();
   end = null;
   mark(view);
   document.title = `${TITLES[view] || 'mgpu'}${params.id ? ` ${params.id}` : ''} - mgpu`;
-  fill(root);
+  const box = el('div');
+  fill(root, box);
   root.removeAttribute('data-ready');
   try {
     if (!view) throw new Error(`There is no view "${location.hash}".`);
     const module = await VIEWS[view]();
     if (number !== shown) return;
-    const stop = await module.show(root, params, ctx);
+    const stop = await module.show(box, params, ctx);
     if (number === shown) end = stop || null;
     else if (stop) stop();
   } catch (error) {
-    if (number === shown) fill(root, errorLine(error));
+    fill(box, errorLine(error));
     if (!(error instanceof api.ApiError)) console.error(error);
   }
   if (number === shown) root.setAttribute('data-ready', view || 'none');
@@ -90,7 +94,7 @@ function onKey(ctx, e) {
   const target = e.target;
   const isField = target.matches && target.matches('input, select, textarea, [contenteditable]');
   if (e.key === 'Escape' && isField && !target.closest('dialog')) target.blur();
-  if (isField || e.ctrlKey || e.altKey || e.metaKey || document.querySelector('dialog[open]')) return;
+  if (isLoggedOut || isField || e.ctrlKey || e.altKey || e.metaKey || document.querySelector('dialog[open]')) return;
   const row = target.closest && target.closest('[data-row]');
   const filter = root.querySelector('[data-filter]');
   if (e.key === '?') showKeys();
@@ -118,6 +122,7 @@ async function logOut() {
     }
   }
   shown++;
+  isLoggedOut = true;
   if (end) end();
   end = null;
   for (const part of document.querySelectorAll('.bar nav, .bar button, #connection, #who')) part.remove();

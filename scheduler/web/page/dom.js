@@ -33,6 +33,32 @@ export function fill(node, ...children) {
   return add(node, ...children);
 }
 
+const shownOf = new WeakMap(); // element: {key, late} of refresh()
+
+// Replaces the children by make()'s if `data`, of which they are made, differs
+// from the last time. While the focus is in the element that waits until it has
+// left, and tables stay where they were scrolled to: who reads keeps his place.
+export function refresh(node, data, make) {
+  const key = JSON.stringify(data);
+  let shown = shownOf.get(node);
+  if (!shown) {
+    shownOf.set(node, shown = {key: null, late: null});
+    node.addEventListener('focusout', (e) => {
+      if (!node.contains(e.relatedTarget)) setTimeout(() => shown.late && shown.late());
+    });
+  }
+  shown.late = null;
+  if (shown.key === key) return;
+  if (node.contains(document.activeElement)) {
+    shown.late = () => refresh(node, data, make);
+    return;
+  }
+  shown.key = key;
+  const places = [...node.querySelectorAll('.scroll')].map((s) => [s.scrollLeft, s.scrollTop]);
+  fill(node, make());
+  node.querySelectorAll('.scroll').forEach((s, i) => { if (places[i]) s.scrollTo(...places[i]); });
+}
+
 // Sets the text, and touches the page only if it differs.
 export function setText(node, text) {
   const t = text === null || text === undefined ? '' : String(text);
@@ -85,13 +111,17 @@ export function ask({title, body, actions}) {
     const box = el('dialog', {'aria-labelledby': 'dialog-title'},
       el('h2', {id: 'dialog-title'}, title), el('div', {class: 'dialog-body'}, body), problem,
       el('div', {class: 'dialog-buttons'}, buttons));
+    let isBusy = false; // a held Enter comes again and again
     async function press(a) {
+      if (isBusy) return;
+      isBusy = true;
       buttons.forEach((b) => { b.disabled = true; });
       try {
         if (a.run) await a.run();
         answer = a.text;
         box.close();
       } catch (error) {
+        isBusy = false;
         fill(problem, errorLine(error));
         buttons.forEach((b) => { b.disabled = false; });
       }

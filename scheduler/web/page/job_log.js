@@ -1,6 +1,7 @@
 // job_log.js - the end of a job's log, as it grows. However long the log is, the
 // page has a bounded part of it.
 import {el, perFrame, setText} from './dom.js';
+import {isFinal} from './format.js';
 
 const KEPT = 200000; // characters; a browser lays them out in some milliseconds
 const RETRY_MS = 3000;
@@ -56,7 +57,8 @@ export class JobLog {
     this.pre.scrollTop = this.pre.scrollHeight;
   }
 
-  // Until the log has ended. While nobody sees the page, and when it is left, no
+  // Until the log has ended: a daemon that stops ends it, too, so the job is asked
+  // whether it goes on. While nobody sees the page, and when it is left, no
   // connection is held: a browser has six for all pages of an origin. The next
   // one begins with the log's beginning.
   async run(isLive) {
@@ -72,15 +74,19 @@ export class JobLog {
           isFirst = false;
           this.add(piece);
         }, this.abort.signal);
-        return;
+        if (!isLive || await this.isOver()) return;
       } catch (error) {
         if (this.ended || this.abort.signal.aborted) continue;
         this.why = error.message;
         this.draw();
         if (error.status >= 400 && error.status < 500) return;
-        await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
       }
+      await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
     }
+  }
+
+  async isOver() {
+    return isFinal((await this.api.get(this.api.jobPath(this.job), this.abort.signal)).job.state);
   }
 
   untilSeen() {

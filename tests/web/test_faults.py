@@ -1,0 +1,105 @@
+"""test_faults.py - what the page does when replies are late, are refused or fail:
+some requests of the page are answered by the test."""
+import unittest
+
+from harness import PageTest, until
+
+# Requests whose method and path match are answered by the test: with a status and
+# a document, `times` times; without a status they wait for window.release().
+FAKE = """
+const [pattern, status, body, times] = arguments;
+window.asked = [];
+const real = window.realFetch = window.realFetch || window.fetch;
+let left = times;
+window.fetch = async (path, options) => {
+    const what = `${(options && options.method) || 'GET'} ${path}`;
+    if (!new RegExp(pattern).test(what)) return real(path, options);
+    window.asked.push(what);
+    if (left-- <= 0) return real(path, options);
+    if (!status) {
+        const reply = await real(path, {...options, signal: undefined});
+        await new Promise((resolve) => { window.release = resolve; });
+        return reply;
+    }
+    return new Response(JSON.stringify(body), {status});
+};
+"""
+
+
+def refusal(code, **more):
+    return {"error": {"code": code, "message": "a refusal of the test", **more}}
+
+
+class FaultsTest(PageTest):
+    @classmethod
+    def jobs(cls):
+        row = '{"iteration":1,"epoch":1,"started_at":1000,"loss":2}\\n'
+        cls.done = cls.daemon.submit("done", f"printf '{row}' >>\"$MGPU_METRICS\"")
+        cls.daemon.wait_state(cls.done, "COMPLETED")
+        cls.held = cls.daemon.submit("held", hold=True)
+
+    def fake(self, pattern, status=None, body=None, times=1):
+        self.js(FAKE, pattern, status, body, times)
+
+    def asked(self):
+        return self.js("return window.asked")
+
+    def go(self, fragment):
+        """Another view, in the same page."""
+        self.js("location.hash = arguments[0]", f"#/{fragment}")
+
+    def get(self, path):
+        return self.driver.execute_async_script(
+            "const done = arguments[1]; import('/api.js').then((m) => m.get(arguments[0]))"
+            ".then((v) => done({ok: v}), (e) => done({status: e.status}))", path)
+
+    def test_a_late_reply_of_a_view_that_was_left_changes_nothing(self):
+        self.open("policy")
+        self.fake(f"GET /v1/jobs/{self.done}$")
+        self.go(f"job/{self.done}")
+        until(lambda: self.js("return !!window.release"), "the job is asked for")
+        self.go("queue")
+        self.until_text("#view h1", "Queue")
+        self.js("window.release()")
+        self.driver.execute_async_script("setTimeout(arguments[0], 300)")  # a late view would be there
+        self.assertEqual([e.text for e in self.all("#view h1")], ["Queue"])
+
+    def test_a_get_that_the_limit_refuses_is_tried_again(self):
+        self.open("policy")
+        self.fake("GET /v1/status", 429, refusal("LIMIT", retry_after_s=0.05), 2)
+        self.assertIn("ok", self.get("/v1/status"))
+        self.assertEqual(len(self.asked()), 3)
+        self.fake("GET /v1/status", 429, refusal("LIMIT", retry_after_s=61))
+        self.assertEqual(self.get("/v1/status"), {"status": 429})
+        self.fake("GET /v1/status", 429, refusal("LIMIT"))
+        self.assertEqual(self.get("/v1/status"), {"status": 429})
+
+    def test_a_held_enter_sends_one_request(self):
+        self.open(f"job/{self.held}")
+        self.one("[data-act=limit]").click()
+        field = self.one("dialog[open] input")
+        field.clear()
+        field.send_keys("1h")
+        self.fake("POST ", times=0)
+        self.js("for (let i = 0; i < 3; i++) arguments[0].dispatchEvent(new KeyboardEvent('keydown',"
+                "{key: 'Enter', bubbles: true, cancelable: true, repeat: i > 0}))", field)
+        self.until_gone("dialog")
+        self.assertEqual(self.asked(), [f"POST /v1/jobs/{self.held}/update"])
+
+
+class RestartTest(PageTest):
+    def test_a_log_goes_on_after_the_daemon_was_started_again(self):
+        self.may_complain = True  # the browser logs requests that fail
+        go = f"{self.daemon.dir}/go"
+        number = self.daemon.submit("prints", 'echo before; until [ -e "$GO" ]; do sleep 0.1; done; echo after; sleep 600', env={"GO": go})
+        self.open(f"job/{number}")
+        self.until_text(".log", "before")
+        self.daemon.stop()
+        self.daemon.start()
+        with open(go, "w", encoding="utf-8"):
+            pass
+        self.until_text(".log", "after")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
