@@ -2,6 +2,8 @@
 some requests of the page are answered by the test."""
 import unittest
 
+from selenium.webdriver.common.keys import Keys
+
 from harness import PageTest, until
 
 # Requests whose method and path match are answered by the test: with a status and
@@ -85,6 +87,45 @@ class FaultsTest(PageTest):
                 "{key: 'Enter', bubbles: true, cancelable: true, repeat: i > 0}))", field)
         self.until_gone("dialog")
         self.assertEqual(self.asked(), [f"POST /v1/jobs/{self.held}/update"])
+
+    def test_a_curve_that_could_not_be_read_is_asked_for_again(self):
+        self.may_complain = True
+        self.open("policy")
+        self.fake("/curve.*of=loss", 500, refusal("INTERNAL"), 2)
+        self.go(f"job/{self.done}")
+        self.until_text(".curves [role=alert]", "a refusal of the test")
+        until(lambda: not self.all(".curves [role=alert]"), "the curve was read")
+        self.one("[data-chart=Loss]")
+
+    def test_a_comparison_says_why_a_curve_is_not_there_and_asks_again(self):
+        self.may_complain = True
+        self.open("policy")
+        self.fake("/curve.*of=loss", 500, refusal("INTERNAL"), 2)
+        self.go(f"compare?jobs={self.done}")
+        self.until_text("#view [role=alert]", "a refusal of the test")
+        until(lambda: "last 2" in self.one(".chart-over").get_attribute("aria-label"), "the curve")
+        self.until_gone("#view [role=alert]")
+
+    def test_a_job_that_could_not_be_read_stays_in_the_link(self):
+        self.may_complain = True
+        self.open("policy")
+        self.fake(f"GET /v1/jobs/{self.done}$", 500, refusal("INTERNAL"))
+        self.go(f"compare?jobs={self.held},{self.done},999&x=time")
+        self.until_text("#view [role=alert]", "a refusal of the test")
+        until(lambda: "999" not in self.link(), "a job that there is not leaves the link")
+        self.assertIn(str(self.done), self.link())
+        until(lambda: len(self.all(".differs tbody tr")) == 2, "it is there")
+
+    def test_another_axis_shows_all_of_it(self):
+        self.open(f"compare?jobs={self.done}")
+        canvas = self.one(".chart-over")
+        until(lambda: "last 2" in canvas.get_attribute("aria-label"), "the curve")
+        self.js("arguments[0].focus()", canvas)
+        for key in ("ARROW_LEFT", "ADD"):
+            self.press(getattr(Keys, key))
+        until(lambda: "curve, " in canvas.get_attribute("aria-label"), "a part is shown")
+        self.one("[data-field=x] option[value=time]").click()
+        until(lambda: "curve. " in canvas.get_attribute("aria-label"), "all is shown")
 
 
 class RestartTest(PageTest):

@@ -42,6 +42,64 @@ class PartsTest(PageTest):
                          "({at: '2026-01-01T00:00:00Z', event: 'x', attempt: 0, uid: null}))).filter(Boolean)); return d.firstChild.textContent")
         self.assertTrue(text.startswith("The last 500 events;"), text)
 
+    # ---- curves: rows as /v1/jobs/:id/curve has them ----
+
+    ROW = """const row = (first, last, epoch, more) => Object.assign([1, first, last, 1000 + last, epoch, 1, 1, 3, 2, last - first + 1, 0, 0, 0],
+        more || {});"""
+
+    def test_an_epoch_that_ends_within_a_row_is_between_known_ends(self):
+        xs = self.call("curves.js", self.ROW + "const s = new m.Scale([row(1, 30, 3), row(31, 60, 6)]);"
+                       "return [1, 2, 3, 4, 5, 6].map((e) => s.atEpoch('iteration', e))")
+        self.assertEqual(xs, [10, 20, 30, 40, 50, 60])
+        only = self.call("curves.js", self.ROW + "const feed = {x: 'epoch', rows: [row(1, 1, 1)]};"
+                         "return [[], [row(1, 9, null)], [row(1, 9, 1)]].map((rows) => m.isEpochOnly(feed, new m.Scale(rows)))")
+        self.assertEqual(only, [True, True, False])
+
+    def test_a_row_that_was_joined_on_the_page_does_not_come_twice(self):
+        counts = self.driver.execute_async_script(self.ROW + """
+            const done = arguments[arguments.length - 1];
+            let all = 2003; // iterations that the job has done
+            const get = async (path) => {
+                const query = new URLSearchParams(path.split('?')[1]), width = Number(query.get('width') || 1);
+                const from = Number((query.get('cursor') || '1.0').split('.')[1]), rows = [];
+                for (let f = Math.floor(from / width) * width; f <= all; f += width)
+                    if (f + width > 1) rows.push(row(Math.max(1, f), Math.min(all, f + width - 1), 1));
+                return {x: 'iteration', width, complete: true, cursor: `1.${rows[rows.length - 1][1]}`, rows};
+            };
+            import('/curves.js').then(async (m) => {
+                const feed = new m.Feed({get, jobPath: () => '/x'}, '1', 'loss'), counts = [];
+                for (const n of [2001, 2003, 2010]) {
+                    all = n;
+                    await feed.update();
+                    counts.push(feed.rows.reduce((sum, r) => sum + r[9], 0));
+                }
+                done(counts);
+            });""")
+        self.assertEqual(counts, [2001, 2003, 2010])
+
+    def test_the_last_value_says_that_it_is_not_finite(self):
+        for value, text in (("null", "not a number"), ("'Infinity'", "infinite"), ("'-Infinity'", "-infinite"), ("2.5", 2.5)):
+            last = self.call("curves.js", self.ROW + f"return m.figuresOf([row(1, 8, 1), row(9, 16, 1, {{8: {value}, 10: 1}})]).last")
+            self.assertEqual(last, text)
+
+    # ---- tables ----
+
+    def test_what_is_read_stays(self):
+        steps = self.driver.execute_async_script("""
+            const done = arguments[0], steps = [];
+            import('/dom.js').then((m) => {
+                const node = m.el('div'), make = (text) => () => m.el('button', null, text), say = () => steps.push(node.textContent);
+                document.body.append(node);
+                m.refresh(node, 1, make('a')); say();
+                m.refresh(node, 1, make('b')); say();
+                m.refresh(node, 2, make('c')); say();
+                node.firstChild.focus();
+                m.refresh(node, 3, make('d')); say();
+                node.firstChild.blur();
+                setTimeout(() => { say(); node.remove(); done(steps); }, 50);
+            });""")
+        self.assertEqual(steps, ["a", "a", "c", "c", "d"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

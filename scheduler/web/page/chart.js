@@ -11,6 +11,7 @@ import {el, fill, perFrame, setText, table} from './dom.js';
 import {count, duration, number} from './format.js';
 
 export const ODD = {PLUS_INF: 1, MINUS_INF: 2, NONE: 4};
+const oddTexts = (odd) => [[ODD.PLUS_INF, 'infinite'], [ODD.MINUS_INF, '-infinite'], [ODD.NONE, 'not a number']].filter(([bit]) => odd & bit).map(([, text]) => text);
 
 const PAD = {left: 62, right: 14, top: 12, bottom: 34};
 const FONT = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
@@ -437,11 +438,11 @@ export class Chart {
   }
 
   valueText(p) {
-    const d = p.s.data, odd = d.odd[p.i];
-    if (Number.isNaN(d.y[p.i])) return odd & ODD.PLUS_INF ? 'infinite' : odd & ODD.MINUS_INF ? '-infinite' : 'not a number';
+    const d = p.s.data, odd = oddTexts(d.odd[p.i]);
+    if (Number.isNaN(d.y[p.i])) return odd[0] || 'not a number';
     const isSoft = this.lineOf(p.s) !== d.y;
     const range = d.n[p.i] > 1 && d.lo[p.i] < d.hi[p.i] ? ` (${number(d.lo[p.i])} to ${number(d.hi[p.i])})` : '';
-    return `${number(d.y[p.i])}${isSoft ? `, smoothed ${number(p.y)}` : ''}${range}`;
+    return `${number(d.y[p.i])}${isSoft ? `, smoothed ${number(p.y)}` : ''}${range}${odd.length > 0 ? `, some ${odd.join(', ')}` : ''}`;
   }
 
   paintOver() {
@@ -497,7 +498,8 @@ export class Chart {
     const parts = this.shown().slice(0, 5).map((s) => {
       const y = s.data.y.filter((v) => !Number.isNaN(v)), lo = s.data.lo.filter((v) => !Number.isNaN(v));
       if (y.length === 0) return `${s.name}: no numbers`;
-      return `${s.name}: first ${number(y[0])}, last ${number(y[y.length - 1])}, lowest ${number(lo.reduce((a, b) => Math.min(a, b), Infinity))}`;
+      const d = s.data, end = d.y.length - 1, last = Number.isNaN(d.y[end]) ? this.valueText({s, i: end}) : number(d.y[end]);
+      return `${s.name}: first ${number(y[0])}, last ${last}, lowest ${number(lo.reduce((a, b) => Math.min(a, b), Infinity))}`;
     });
     const n = this.shown().length;
     const text = `${this.options.title}, ${n} ${n === 1 ? 'curve' : 'curves'}${this.zoom ? `, ${this.xText(this.x0)} to ${this.xText(this.x1)}` : ''}. ${parts.join('; ')}`;

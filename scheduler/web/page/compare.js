@@ -2,12 +2,12 @@
 // table of the settings that differ with what each job has reached. The link has
 // the jobs, the metric and the axis.
 import {Chart, lineStyle} from './chart.js';
-import {AXES, Feed, Scale, dataOf, figuresOf} from './curves.js';
-import {add, el, errorLine, fill, table} from './dom.js';
+import {AXES, Feed, Scale, dataOf, figuresOf, isEpochOnly} from './curves.js';
+import {add, el, errorLine, fill, refresh, table} from './dom.js';
 import {isFinal, number, stateClass} from './format.js';
 import {axisFields, axisQuery, axisState} from './job_curves.js';
 
-const JOBS_MOST = 200, AT_ONCE = 4, UPDATE_MS = 3000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
+const JOBS_MOST = 200, AT_ONCE = 4, UPDATE_MS = 3000, PACE_MS = 250, LATE_MS = 5000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
 const METRICS = ['loss', 'eval_loss', 'eval_accuracy', 'train_loss', 'lr', 'samples_per_s', 'tokens_per_s', 't_iter', 't_data', 't_comm', 'gpu_mem_bytes'];
 const LOW_IS_BEST = /loss|error|ppl|perplexity|^t_|seconds|bytes/, HIGH_IS_BEST = /acc|per_s|score|f1|bleu|auc/;
 
@@ -36,7 +36,8 @@ async function forAll(items, f) {
   }));
 }
 
-// The jobs that a text names: numbers, tasks, and the tasks of sweeps.
+// The jobs that a text names: numbers, tasks, and the tasks of sweeps. An
+// error has the `id` that it is of.
 async function resolve(api, text, signal) {
   const ids = [...new Set(text.split(/[\s,]+/).filter(Boolean))], jobs = [], errors = [];
   const replies = new Map();
@@ -46,7 +47,7 @@ async function resolve(api, text, signal) {
       replies.set(id, reply.sweep && String(reply.sweep.id) === id ? await tasksOf(api, id, signal) : [reply]);
     } catch (error) {
       if (error.name === 'AbortError') throw error;
-      errors.push(error);
+      errors.push(Object.assign(error, {id}));
     }
   });
   for (const id of ids) jobs.push(...(replies.get(id) || []));
@@ -60,13 +61,17 @@ async function tasksOf(api, sweep, signal) {
   return replies.sort((a, b) => a.job.id - b.job.id);
 }
 
+// A metric that a job has not is no failure.
+const hasFailed = (feed) => feed.error !== null && feed.error.status !== 404;
+
 class Compare {
   constructor(root, params, ctx) {
-    Object.assign(this, {root, ctx, api: ctx.api, state: axisState(params), of: params.of || 'loss', jobs: [], names: new Set(METRICS)});
+    Object.assign(this, {root, ctx, api: ctx.api, state: axisState(params), of: params.of || 'loss', jobs: [], late: new Set(), names: new Set(METRICS)});
     this.abort = new AbortController();
     this.chart = new Chart({title: this.of});
     this.chart.el.classList.add('wide');
     this.notes = el('div');
+    this.metricNotes = el('div');
     this.rows = el('div', {class: 'differs'});
     this.count = el('span', {class: 'quiet'});
     this.input = el('input', {name: 'jobs', placeholder: '12, 13, 20_3', 'aria-label': 'Jobs to add', 'data-filter': true});
@@ -76,14 +81,22 @@ class Compare {
     const form = el('form', {class: 'fields'},
       el('label', null, 'Add jobs, or a sweep', this.input), el('button', {class: 'main'}, 'Add'),
       el('label', null, 'Metric', this.metric), this.list,
-      axisFields(this.state, (state) => { this.state = state; this.link(); this.show(); }));
-    form.addEventListener('submit', (e) => { e.preventDefault(); this.addJobs(this.input.value); });
-    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.chart.el,
+      axisFields(this.state, (state) => this.setAxis(state)));
+    form.addEventListener('submit', (e) => { e.preventDefault(); this.addTyped(); });
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.metricNotes, this.chart.el,
       el('section', {'aria-label': 'Settings and results'}, this.rows));
   }
 
+  setAxis(state) {
+    if (state.x !== this.state.x) this.chart.set({zoom: null}); // it is in the unit of the axis
+    this.state = state;
+    this.link();
+    this.show();
+  }
+
   link() {
-    const query = new URLSearchParams({jobs: this.jobs.map((j) => j.id).join(','), of: this.of, ...axisQuery(this.state)});
+    if (this.ended) return;
+    const query = new URLSearchParams({jobs: [...this.jobs.map((j) => j.id), ...this.late].join(','), of: this.of, ...axisQuery(this.state)});
     this.ctx.replace(`#/compare?${query.toString().replace(/%2C/g, ',')}`);
   }
 
@@ -93,22 +106,40 @@ class Compare {
     if (!text.trim()) return;
     const {jobs, errors} = await resolve(this.api, text, this.abort.signal);
     fill(this.notes, errors.map((e) => errorLine(e)));
+    // Only a job that there is not leaves the link; others are asked for again.
+    this.late = new Set([...this.late].filter((id) => !text.split(/[\s,]+/).includes(id)));
+    for (const e of errors) if (e.status !== 404) this.late.add(e.id);
     for (const reply of jobs) {
       if (this.jobs.some((j) => j.reply.job.id === reply.job.id)) continue;
       const id = reply.job.display_id, style = this.nextStyle = (this.nextStyle ?? -1) + 1;
       this.jobs.push({id, reply, style, base: new Feed(this.api, id, 'loss'), feed: this.feedOf(id)});
     }
-    if (errors.length === 0) this.input.value = '';
     this.link();
     this.showTable();
     await this.findNames();
     await this.update(false);
   }
 
+  // Of the list of the newest jobs, which then goes.
+  addNewest(job) {
+    this.input.focus();
+    this.addJobs(String(job.display_id)).catch((error) => { if (error.name !== 'AbortError') add(this.notes, errorLine(error)); });
+  }
+
+  async addTyped() {
+    const text = this.input.value;
+    await this.addJobs(text).catch((error) => { if (error.name !== 'AbortError') add(this.notes, errorLine(error)); });
+    if (!this.notes.firstChild && this.input.value === text) this.input.value = '';
+  }
+
   remove(job) {
+    const at = this.jobs.indexOf(job);
     this.jobs = this.jobs.filter((j) => j !== job);
     this.link();
+    document.activeElement.blur(); // the button goes with its row
     this.show();
+    const buttons = this.rows.querySelectorAll('button');
+    (this.jobs.length > 0 && buttons[Math.min(at, buttons.length - 1)] || this.input).focus();
     if (this.jobs.length === 0) this.showRecent();
   }
 
@@ -135,12 +166,16 @@ class Compare {
 
   // ---- curves ---------------------------------------------------------------------
 
-  // The first time all jobs are read, later those that have not ended.
+  // Whether it may have more than was read.
+  isOpen(j) { return !isFinal(j.reply.job.state) || hasFailed(j.feed) || hasFailed(j.base); }
+
+  // The first time all jobs are read, later those that have not ended, or whose
+  // curve could not be read.
   async update(isLiveOnly) {
     const of = this.of;
     let shown = performance.now(), isNew = !isLiveOnly;
-    await forAll(this.jobs.filter((j) => !isLiveOnly || !isFinal(j.reply.job.state)), async (j) => {
-      if (isLiveOnly) {
+    await forAll(this.jobs.filter((j) => !isLiveOnly || this.isOpen(j)), async (j) => {
+      if (isLiveOnly && !isFinal(j.reply.job.state)) {
         const {job} = await this.api.get(this.api.jobPath(j.id), this.abort.signal);
         isNew = isNew || job.state !== j.reply.job.state;
         j.reply.job = {...j.reply.job, ...job};
@@ -177,16 +212,22 @@ class Compare {
   }
 
   showChart() {
-    const axis = this.state.x, without = this.jobs.filter((j) => j.feed.error && j.feed.rows.length === 0);
+    const axis = this.jobs.some((j) => isEpochOnly(j.feed, this.scaleOf(j))) ? 'epoch' : this.state.x;
     this.chart.options.title = this.of;
     this.chart.head.textContent = this.of;
     this.chart.set({xName: AXES.find(([name]) => name === axis)[1], isTime: axis === 'time', isLog: this.state.log, smooth: this.state.smooth});
     this.chart.setSeries(this.jobs.map((j) => ({key: String(j.id), name: this.nameOf(j), style: j.style, data: dataOf(j.feed, axis, this.scaleOf(j))})));
-    const near = without.find((j) => j.feed.error.message.includes('did you mean')), few = without.slice(0, 10).map((j) => j.id).join(', ');
-    if (without.length > 0 || this.hadNote) fill(this.notes, without.length === 0 ? null : el('p', {class: 'notice'},
-      near ? near.feed.error.message : `No "${this.of}" in ${without.length === 1 ? 'job' : 'jobs'} ${few}${without.length > 10 ? ` and ${without.length - 10} more` : ''}.`));
-    this.hadNote = without.length > 0;
+    this.showMissing(this.jobs.filter((j) => j.feed.error && !hasFailed(j.feed) && j.feed.rows.length === 0), this.jobs.find((j) => hasFailed(j.feed)));
     this.count.textContent = `${this.jobs.length} ${this.jobs.length === 1 ? 'job' : 'jobs'}`;
+  }
+
+  // Which jobs have not the metric, and why a curve could not be read.
+  showMissing(without, failed) {
+    const near = without.find((j) => j.feed.error.message.includes('did you mean')), few = without.slice(0, 10).map((j) => j.id).join(', ');
+    const text = without.length === 0 ? null : near ? near.feed.error.message
+      : `No "${this.of}" in ${without.length === 1 ? 'job' : 'jobs'} ${few}${without.length > 10 ? ` and ${without.length - 10} more` : ''}.`;
+    refresh(this.metricNotes, [text, failed ? failed.feed.error.message : null], () => [
+      text ? el('p', {class: 'notice'}, text) : null, failed ? errorLine(failed.feed.error) : null]);
   }
 
   // ---- the table --------------------------------------------------------------------
@@ -199,8 +240,9 @@ class Compare {
     const isLow = LOW_IS_BEST.test(this.of), isHigh = !isLow && HIGH_IS_BEST.test(this.of), side = isHigh ? 'highest' : 'lowest';
     const bests = figures.map((f) => (f ? f[side] : NaN)).filter(Number.isFinite), best = isHigh ? Math.max(...bests) : Math.min(...bests);
     const rows = this.jobs.map((j, i) => ({j, job: j.reply.job, flat: flats[i], f: figures[i]}));
-    const value = (v) => (Number.isFinite(v) ? number(v) : '-');
-    fill(this.rows, table([
+    const value = (v) => (typeof v === 'string' ? v : number(v));
+    const data = [this.of, this.jobs.map((j) => [j.id, j.style, j.reply.job]), figures];
+    refresh(this.rows, data, () => [table([
       {title: 'Job', of: (r) => [el('span', {class: 'swatch', style: {background: lineStyle(r.j.style).color}}), el('a', {href: `#/job/${encodeURIComponent(r.j.id)}`}, this.nameOf(r.j))]},
       {title: 'State', of: (r) => el('span', {class: `badge ${stateClass(r.job.state)}`}, r.job.state)},
       ...shown.map((k) => ({title: k, of: (r) => (r.flat[k] === null || r.flat[k] === undefined ? '-' : String(r.flat[k]))})),
@@ -212,19 +254,20 @@ class Compare {
       {title: '', of: (r) => el('button', {class: 'small', type: 'button', 'aria-label': `Remove job ${r.j.id}`, on: {click: () => this.remove(r.j)}}, '\u00d7')},
     ], rows, {'aria-label': 'Settings that differ, and results'}),
     keys.length > shown.length ? el('p', {class: 'quiet'}, `${keys.length - shown.length} more settings differ: ${keys.slice(SETTINGS_MOST, SETTINGS_MOST + 20).join(', ')}`) : null,
-    this.jobs.length > 1 && keys.length === 0 ? el('p', {class: 'quiet'}, 'All settings are the same.') : null);
+    this.jobs.length > 1 && keys.length === 0 ? el('p', {class: 'quiet'}, 'All settings are the same.') : null]);
   }
 
   // Without jobs: which there are.
   async showRecent() {
     this.showChart();
     const {jobs} = await this.api.get(`/v1/jobs?limit=${RECENT}&fields=id,display_id,name,state,loss,user`, this.abort.signal);
-    fill(this.rows, el('h2', null, 'The newest jobs'), jobs.length === 0 ? el('p', {class: 'quiet'}, 'There are no jobs.') : table([
-      {title: '', of: (j) => el('button', {class: 'small', type: 'button', 'aria-label': `Add job ${j.display_id}`, on: {click: () => this.addJobs(String(j.display_id))}}, 'Add')},
+    if (this.jobs.length > 0) return; // one was added meanwhile
+    refresh(this.rows, jobs, () => [el('h2', null, 'The newest jobs'), jobs.length === 0 ? el('p', {class: 'quiet'}, 'There are no jobs.') : table([
+      {title: '', of: (j) => el('button', {class: 'small', type: 'button', 'aria-label': `Add job ${j.display_id}`, on: {click: () => this.addNewest(j)}}, 'Add')},
       {title: 'Job', right: true, of: (j) => j.display_id}, {title: 'Name', of: (j) => j.name}, {title: 'User', of: (j) => j.user},
       {title: 'State', of: (j) => el('span', {class: `badge ${stateClass(j.state)}`}, j.state)},
       {title: 'Loss', right: true, of: (j) => (Number.isFinite(j.loss) ? number(j.loss) : '-')},
-    ], jobs.reverse(), {'aria-label': 'The newest jobs'}));
+    ], [...jobs].reverse(), {'aria-label': 'The newest jobs'})]);
   }
 
   async start(params) {
@@ -233,9 +276,16 @@ class Compare {
     else await this.showRecent();
     this.root.setAttribute('data-curves', 'ready');
     this.timer = setInterval(async () => {
-      if (document.hidden || this.isBusy || !this.jobs.some((j) => !isFinal(j.reply.job.state))) return;
+      // However many jobs there are, the daemon gets some requests a second.
+      const open = this.jobs.filter((j) => this.isOpen(j)).length, isSoon = Date.now() - (this.updated || 0) < PACE_MS * open;
+      if (document.hidden || this.isBusy || isSoon || open + this.late.size === 0) return;
       this.isBusy = true;
+      if (this.late.size > 0 && Date.now() - (this.lateAt || 0) > LATE_MS) {
+        this.lateAt = Date.now();
+        await this.addJobs([...this.late].join()).catch(() => {});
+      }
       await this.update(true).catch(() => {});
+      this.updated = Date.now();
       this.isBusy = false;
     }, UPDATE_MS);
     if (this.ended) clearInterval(this.timer);

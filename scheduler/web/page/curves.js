@@ -44,6 +44,27 @@ export function merge(old, cursor, reply) {
   return [...widen(kept, reply.width), ...reply.rows];
 }
 
+// The iteration of a cursor rounded down to a row of that width: with the rows
+// joined on the page, the last one may go on.
+export function alignCursor(cursor, width) {
+  const [attempt, from] = String(cursor).split('.').map(Number);
+  return Number.isFinite(from) ? `${attempt}.${Math.floor(from / width) * width}` : cursor;
+}
+
+// The daemon has a limit of requests: a few at once are enough for all charts.
+const gate = {free: 3, waiting: []};
+
+async function inTurn(f) {
+  if (gate.free > 0) gate.free--;
+  else await new Promise((resolve) => { gate.waiting.push(resolve); });
+  try {
+    return await f();
+  } finally {
+    if (gate.waiting.length > 0) gate.waiting.shift()();
+    else gate.free++;
+  }
+}
+
 // One curve of one job.
 export class Feed {
   constructor(api, job, of, own) {
@@ -63,7 +84,8 @@ export class Feed {
       const cursor = this.cursor, range = this.range;
       const from = cursor ? {cursor, width: this.width} : {};
       try {
-        reply = await this.api.get(this.path({...from, ...(range ? {from: range[0], to: range[1]} : {})}), signal);
+        const path = this.path({...from, ...(range ? {from: range[0], to: range[1]} : {})});
+        reply = await inTurn(() => this.api.get(path, signal));
       } catch (error) {
         if (error.name === 'AbortError') throw error;
         this.error = error;
@@ -75,11 +97,11 @@ export class Feed {
       this.rows = merge(this.rows, cursor, reply);
       this.width = reply.width;
       while (this.rows.length > 2 * POINTS) this.rows = widen(this.rows, this.width *= 2);
-      this.cursor = reply.cursor;
+      this.cursor = this.width > reply.width ? alignCursor(reply.cursor, this.width) : reply.cursor;
       this.x = reply.x;
       const now = this.rows[this.rows.length - 1];
       isNew = isNew || n !== this.rows.length || String(last) !== String(now);
-      if (reply.complete || reply.cursor === cursor) return isNew;
+      if (reply.complete || this.cursor === cursor) return isNew;
     }
   }
 
@@ -165,11 +187,19 @@ export class Scale {
     return this.between(it, (i) => this.epochAt(this.rows[i][LAST], this.rows[i][EPOCH]));
   }
 
-  // The x of the end of an epoch.
+  // Whether the ends of epochs are known.
+  get hasEpochs() { return this.ends.size > 0; }
+
+  // The x of the end of an epoch. Rows that stand for many iterations may have
+  // no end of an epoch; it is then between those that are known.
   atEpoch(axis, epoch) {
     if (axis === 'epoch') return epoch;
-    const it = this.ends.get(epoch);
-    return it === undefined ? NaN : this.at(axis, it);
+    let [before, from] = [0, this.rows.length > 0 ? this.rows[0][FIRST] - 1 : NaN];
+    for (const [known, it] of this.ends) {
+      if (known >= epoch) return this.at(axis, from + (it - from) * (epoch - before) / (known - before));
+      [before, from] = [known, it];
+    }
+    return NaN;
   }
 
   // The iteration nearest to an x of an axis.
@@ -197,15 +227,26 @@ function hasGaps(rows) {
   return none < n && (2 * none <= n || 2 * longest >= none);
 }
 
+// Whether a feed can be drawn on the axis of epochs alone: the iteration of no
+// epoch's end is known.
+export function isEpochOnly(feed, scale) {
+  return feed.x === 'epoch' && feed.rows.length > 0 && !scale.hasEpochs;
+}
+
+// The last value of a row; if that is not finite, the middle of those that are.
+function valueOf(r) {
+  if (typeof r[VALUE] === 'number') return r[VALUE];
+  return r[MIN] !== null ? (r[MIN] + r[MAX]) / 2 : NaN;
+}
+
 // The data of a series of chart.js.
 export function dataOf(feed, axis, scale) {
   const d = {x: [], y: [], lo: [], hi: [], odd: [], n: []}, rows = current(feed.rows), isGap = hasGaps(rows);
   for (const r of rows) {
     const x = feed.x === 'epoch' ? scale.atEpoch(axis, r[LAST]) : scale.at(axis, r[LAST]);
     if (!Number.isFinite(x) || x < d.x[d.x.length - 1] || (!isGap && r[NONE] === r[N])) continue;
-    const isNumber = typeof r[VALUE] === 'number';
     d.x.push(x);
-    d.y.push(isNumber ? r[VALUE] : r[MIN] !== null ? (r[MIN] + r[MAX]) / 2 : NaN);
+    d.y.push(valueOf(r));
     d.lo.push(r[MIN] ?? NaN);
     d.hi.push(r[MAX] ?? NaN);
     d.odd.push((r[PLUS_INF] ? ODD.PLUS_INF : 0) | (r[MINUS_INF] ? ODD.MINUS_INF : 0) | (isGap && r[NONE] ? ODD.NONE : 0));
@@ -214,14 +255,23 @@ export function dataOf(feed, axis, scale) {
   return d;
 }
 
-// {first, last, lowest, highest, n} of the finite values; null: there are none.
-export function figuresOf(rows) {
+// What the last value of a row is if it is no number; null: it is one.
+function oddText(row) {
+  if (typeof row[VALUE] === 'number') return null;
+  return row[VALUE] === null ? 'not a number' : row[VALUE] === 'Infinity' ? 'infinite' : '-infinite';
+}
+
+// {first, lowest, highest, n} of the finite values, and `last`, which is a text
+// if the last value is not finite; null: there are no finite ones.
+export function figuresOf(all) {
   let f = null;
-  for (const r of current(rows)) {
+  const rows = current(all), isGap = hasGaps(rows);
+  for (const r of rows) {
+    const odd = r[VALUE] === null && !isGap ? null : oddText(r); // it may have been left out
+    if (f && odd) f.last = odd;
     if (r[MIN] === null) continue;
-    const value = typeof r[VALUE] === 'number' ? r[VALUE] : r[MAX];
-    if (!f) f = {first: value, lowest: r[MIN], highest: r[MAX], n: 0};
-    f.last = value;
+    if (!f) f = {first: valueOf(r), lowest: r[MIN], highest: r[MAX], n: 0};
+    f.last = odd ?? valueOf(r);
     f.lowest = Math.min(f.lowest, r[MIN]);
     f.highest = Math.max(f.highest, r[MAX]);
     f.n += r[N];

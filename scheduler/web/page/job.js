@@ -2,7 +2,7 @@
 // log, events and specification. One stream says when it changes; the curves
 // ask for what is new while it runs.
 import {actionsOf, confirmAction, showWhy} from './actions.js';
-import {el, errorLine, fill, setText} from './dom.js';
+import {el, errorLine, fill, refresh, setText} from './dom.js';
 import {isFinal, isLive, stateClass} from './format.js';
 import {JobCurves} from './job_curves.js';
 import {JobLog} from './job_log.js';
@@ -25,7 +25,7 @@ class JobView {
     this.efficiency = el('div');
     this.attempts = el('div');
     this.events = opened('Events', (show) => this.loadEvents(show));
-    this.spec = opened('Specification', (show) => show(el('pre', null, yamlOf(this.reply.job.spec || {}))));
+    this.spec = opened('Specification', (show) => show(this.reply.job.spec, () => el('pre', null, yamlOf(this.reply.job.spec || {}))));
     fill(root, el('div', {class: 'head'}, this.title, this.badge, this.user, el('span', {class: 'grow'}), this.actions),
       this.facts, this.curves.el,
       el('div', {class: 'job-columns'},
@@ -51,7 +51,8 @@ class JobView {
     setText(this.user, job.user || `user ${job.uid}`);
     fill(this.facts, factsOf(job, this.seen));
     this.showActions(job);
-    fill(this.attempts, attemptsOf(this.reply.attempts || [], job));
+    const attempts = this.reply.attempts || [], isOpen = attempts.some((a) => !a.ended);
+    refresh(this.attempts, [attempts, job.state, isOpen ? Math.floor(Date.now() / PARTS_MS) : 0], () => attemptsOf(attempts, job));
     this.curves.setAttempts(this.reply.attempts);
   }
 
@@ -77,7 +78,10 @@ class JobView {
   }
 
   async read() {
-    this.reply = await this.api.get(this.api.jobPath(this.id), this.abort.signal);
+    const number = this.reads = (this.reads || 0) + 1;
+    const reply = await this.api.get(this.api.jobPath(this.id), this.abort.signal);
+    if (number !== this.reads) return; // a newer one is under way
+    this.reply = reply;
     this.seen = Date.now();
     this.show();
     if (this.events.open) this.events.dispatchEvent(new Event('toggle'));
@@ -85,9 +89,10 @@ class JobView {
 
   async loadEvents(show) {
     try {
-      show(eventsOf((await this.api.get(`${this.api.jobPath(this.id, 'events')}?last=1&limit=${EVENTS_MOST + 1}`, this.abort.signal)).events));
+      const {events} = await this.api.get(`${this.api.jobPath(this.id, 'events')}?last=1&limit=${EVENTS_MOST + 1}`, this.abort.signal);
+      show(events, () => eventsOf(events));
     } catch (error) {
-      if (error.name !== 'AbortError') show(errorLine(error));
+      if (error.name !== 'AbortError') show(error.message, () => errorLine(error));
     }
   }
 
@@ -95,10 +100,12 @@ class JobView {
     const get = (what) => this.api.get(this.api.jobPath(this.id, what), this.abort.signal);
     try {
       const means = meansOf(await get(`iterations?last=1&limit=${LAST_ROWS}`));
-      fill(this.phases, phasesOf(means));
-      fill(this.efficiency, efficiencyOf(this.job(), means, await get('scaling'), await get('values?latest=1')));
+      refresh(this.phases, means.map(({sums, ...rest}) => rest), () => phasesOf(means));
+      const scaling = await get('scaling'), values = await get('values?latest=1');
+      refresh(this.efficiency, [this.job().elapsed_s, this.job().gpus, means.length > 0 ? means[0].t_iter : 0, scaling, values],
+        () => efficiencyOf(this.job(), means, scaling, values));
     } catch (error) {
-      if (error.name !== 'AbortError') fill(this.phases, errorLine(error));
+      if (error.name !== 'AbortError') refresh(this.phases, error.message, () => errorLine(error));
     }
   }
 
@@ -117,7 +124,12 @@ class JobView {
     if (!this.live) return;
     this.live.abort();
     this.live = null;
-    this.curves.update().then(() => this.loadParts());
+    this.readAll();
+  }
+
+  // All curves and parts, once more.
+  readAll() {
+    return this.curves.update(true).then(() => this.loadParts()).catch((error) => this.say(error));
   }
 
   start() {
@@ -127,13 +139,13 @@ class JobView {
     }
     this.log.run(!isFinal(this.job().state));
     this.isBusy = true;
-    this.curves.update().then(() => {
+    this.curves.update(true).then(() => {
       this.root.setAttribute('data-curves', 'ready');
       return this.loadParts();
     }).finally(() => { this.isBusy = false; }).catch((error) => this.say(error));
     let parts = Date.now();
     this.timer = setInterval(() => {
-      if (!this.live || document.hidden || this.isBusy) return;
+      if (!(this.live || this.curves.failure) || document.hidden || this.isBusy) return;
       this.isBusy = true;
       const isTime = Date.now() - parts > PARTS_MS;
       if (isTime) parts = Date.now();

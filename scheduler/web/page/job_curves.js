@@ -1,10 +1,10 @@
 // job_curves.js - the charts of one job: which curves it has, on one axis, with
 // one zoom, and kept up to date while it runs.
 import {Chart} from './chart.js';
-import {AXES, Feed, Scale, dataOf, marksOf} from './curves.js';
-import {add, el, fill} from './dom.js';
+import {AXES, Feed, Scale, dataOf, isEpochOnly, marksOf} from './curves.js';
+import {add, el, errorLine, fill} from './dom.js';
 
-const OWN_MOST = 24, ZOOM_PAUSE_MS = 250;
+const OWN_MOST = 24, ZOOM_PAUSE_MS = 250, RARELY = 5;
 // Charts of what every job may report: a title, and the curves in it.
 const CHARTS = [
   ['Loss', ['loss', 'train_loss']],
@@ -46,7 +46,8 @@ export function axisQuery(state) {
   return query;
 }
 
-// A chart with its feeds; `detail` are finer ones of what is zoomed.
+// A chart with its feeds; `detail` are finer ones of what is zoomed. It is aside
+// if it can be drawn on the axis of epochs alone: its zoom is its own.
 class Panel {
   constructor(api, job, title, names, isOwn, onZoom) {
     Object.assign(this, {api, job});
@@ -78,12 +79,21 @@ class Panel {
   }
 
   show(state, scale, marks, zoom) {
+    const known = this.feeds.filter((feed) => feed.rows.length > 0);
+    this.isAside = state.x !== 'epoch' && known.length > 0 && known.every((feed) => isEpochOnly(feed, scale));
+    const axis = this.isAside ? 'epoch' : state.x;
     const series = this.feeds.map((feed, i) => ({key: feed.of, name: NAMES[feed.of] || feed.of, style: i,
-      smoothOff: feed.x === 'epoch', data: dataOf(this.feedShown(feed), state.x, scale)}))
+      smoothOff: feed.x === 'epoch', data: dataOf(this.feedShown(feed), axis, scale)}))
       .filter((s) => s.data.x.length > 0);
     if (series.length > 0) this.chart.el.hidden = false;
-    this.chart.set({xName: AXES.find(([name]) => name === state.x)[1], isTime: state.x === 'time', isLog: state.log, smooth: state.smooth, zoom});
-    this.chart.setSeries(series, marks);
+    this.chart.set({xName: AXES.find(([name]) => name === axis)[1], isTime: axis === 'time', isLog: state.log, smooth: state.smooth, ...(this.isAside ? {} : {zoom})});
+    this.chart.setSeries(series, this.isAside ? [] : marks);
+  }
+
+  // Why a curve could not be read. A metric that the job has not is no failure.
+  get failure() {
+    const feed = this.feeds.find((f) => f.error && f.error.status !== 404);
+    return feed ? feed.error : null;
   }
 }
 
@@ -94,6 +104,8 @@ export class JobCurves {
     this.abort = new AbortController();
     this.charts = el('div', {class: 'charts'});
     this.note = el('p', {class: 'quiet', hidden: true});
+    this.problem = el('div');
+    this.turn = 0;
     this.el = el('section', {'aria-label': 'Curves', class: 'curves'},
       axisFields(this.state, (state) => {
         const isOther = state.x !== this.state.x;
@@ -101,14 +113,14 @@ export class JobCurves {
         if (isOther) this.setZoom(null);
         this.show();
         onState(axisQuery(state));
-      }), this.note, this.charts);
+      }), this.problem, this.note, this.charts);
     this.ownCount = 0;
     for (const [title, names] of CHARTS) this.addPanel(title, names, false);
     this.base = this.panels[0].feeds[0];
   }
 
   addPanel(title, names, isOwn) {
-    const panel = new Panel(this.api, this.job, title, names, isOwn, (range) => this.setZoom(range));
+    const panel = new Panel(this.api, this.job, title, names, isOwn, (range) => { if (!panel.isAside) this.setZoom(range); });
     this.panels.push(panel);
     add(this.charts, panel.chart.el);
   }
@@ -130,16 +142,31 @@ export class JobCurves {
     fill(this.note, `${left} more metrics of its own are not shown; the comparison can show each.`);
   }
 
-  // Reads all that is new, and shows it.
-  async update() {
+  // Reads what is new, and shows it. The daemon has a limit of requests: metrics
+  // that the job has not reported, and those of its own, take turns, unless all
+  // are asked for.
+  async update(isAll) {
+    const turn = this.turn++;
+    const isTurn = (i) => isAll || turn % RARELY === i % RARELY;
     try {
-      for (const panel of this.panels) await this.updateOne(panel);
-      const n = this.panels.length;
-      await this.addOwn();
-      for (const panel of this.panels.slice(n)) await this.updateOne(panel);
+      for (const [i, panel] of this.panels.entries())
+        if (isTurn(i) || i === 0 || panel.failure || !(panel.isOwn || panel.chart.el.hidden)) await this.updateOne(panel);
+      if (isTurn(0)) {
+        const n = this.panels.length;
+        await this.addOwn();
+        for (const panel of this.panels.slice(n)) await this.updateOne(panel);
+      }
     } catch (error) {
       if (error.name !== 'AbortError') throw error;
     }
+    const failure = this.failure, text = failure ? failure.message : '';
+    if (text !== this.failureText) fill(this.problem, failure ? errorLine(failure) : null);
+    this.failureText = text;
+  }
+
+  get failure() {
+    const panel = this.panels.find((p) => p.failure);
+    return panel ? panel.failure : null;
   }
 
   async updateOne(panel) {
@@ -159,7 +186,7 @@ export class JobCurves {
 
   setZoom(range) {
     this.zoom = range;
-    for (const p of this.panels) p.chart.set({zoom: range});
+    for (const p of this.panels) if (!p.isAside) p.chart.set({zoom: range});
     clearTimeout(this.zoomTimer);
     this.zoomTimer = setTimeout(() => this.readFine(range), ZOOM_PAUSE_MS);
   }

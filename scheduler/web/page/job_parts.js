@@ -1,7 +1,7 @@
 // job_parts.js - what a job's view shows beside its curves: facts, attempts in
 // time, where the time of an iteration goes, efficiency, events, specification.
 import {lineStyle} from './chart.js';
-import {add, ask, el, fill, table} from './dom.js';
+import {ask, el, refresh, table} from './dom.js';
 import {count, duration, isFinal, isLive, moment, number, percent, stateClass} from './format.js';
 import {gpusText} from './rows.js';
 
@@ -236,11 +236,12 @@ export function yamlOf(value, indent = '') {
   return lines.join('\n');
 }
 
-// A part that is filled when it is opened: load() gives its children.
+// A part that is filled when it is opened: load(show) calls show(data, make), as
+// refresh() has it.
 export function opened(title, load) {
   const body = el('div');
   const part = el('details', {class: 'part'}, el('summary', null, title), body);
-  part.addEventListener('toggle', () => { if (part.open) load((...children) => add(fill(body), children)); });
+  part.addEventListener('toggle', () => { if (part.open) load((data, make) => refresh(body, data, make)); });
   return part;
 }
 

@@ -1,6 +1,6 @@
 // policy.js - what the policy would do now, as `mgpu-admin policy explain` has
 // it, and the settings of scheduling.
-import {el, errorLine, fill, table} from './dom.js';
+import {el, errorLine, fill, refresh, table} from './dom.js';
 import {duration, moment} from './format.js';
 
 const EVERY_MS = 10000;
@@ -50,9 +50,10 @@ export async function show(root, params, ctx) {
     el('h2', null, 'Settings'), keys);
   const read = async (path, place, of) => {
     try {
-      fill(place, of(await ctx.api.get(path, end.signal)));
+      const reply = await ctx.api.get(path, end.signal);
+      refresh(place, reply, () => of(reply));
     } catch (error) {
-      if (!end.signal.aborted) fill(place, errorLine(error));
+      if (!end.signal.aborted) refresh(place, error.message, () => errorLine(error));
     }
   };
   const again = async () => {
