@@ -35,6 +35,8 @@ class ClusterTest(PageTest):
         try:
             self.open("cluster")
             self.until_text(".node .badge", "draining")
+            self.until_text(".node .head", "0 of 4 idle")
+            self.until_text("#view > * > .head", "2 allocated, 0 idle, 2 drained")
             self.assertEqual(self.all("#view b"), [])
             self.until_text(".node-why", "<b>fans</b>")
         finally:

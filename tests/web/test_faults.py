@@ -127,6 +127,28 @@ class FaultsTest(PageTest):
         self.one("[data-field=x] option[value=time]").click()
         until(lambda: "curve. " in canvas.get_attribute("aria-label"), "all is shown")
 
+    def test_an_older_reply_does_not_replace_a_newer_one(self):
+        self.open("policy")
+        self.fake("GET /v1/gpus")
+        self.go("cluster")
+        until(lambda: self.js("return !!window.release"), "the GPUs are asked for")
+        number = self.daemon.submit("later")
+        self.daemon.wait_state(number, "RUNNING")
+        self.one("[aria-label=Period] option[value='1h']").click()
+        until(lambda: self.all(".tile.has-job"), "the newer reply")
+        self.js("window.release()")
+        self.driver.execute_async_script("setTimeout(arguments[0], 300)")  # the older reply would be there
+        self.assertEqual(len(self.all(".tile.has-job")), 1)
+        self.daemon.api("POST", f"/v1/jobs/{number}/cancel", {})
+
+    def test_a_queue_that_stays_open_forgets_what_ended_long_ago(self):
+        self.open("policy")
+        self.js("const real = window.setInterval; window.setInterval = (f, ms) => { if (ms === 60000) window.eachMinute = f; return real(f, ms); }")
+        self.go("queue")
+        until(lambda: "done" in self.names(), "the job that has ended")
+        self.js("const now = Date.now; Date.now = () => now() + 2 * 86400000; if (window.eachMinute) window.eachMinute()")
+        until(lambda: "done" not in self.names(), "it is forgotten")
+
 
 class RestartTest(PageTest):
     def test_a_log_goes_on_after_the_daemon_was_started_again(self):

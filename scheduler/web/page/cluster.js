@@ -1,6 +1,6 @@
 // cluster.js - nodes and GPUs now, in the colours of their jobs, and who had
 // which GPU in the last day.
-import {el, errorLine, fill, perFrame, setText, table} from './dom.js';
+import {el, errorLine, fill, perFrame, refresh, setText, table} from './dom.js';
 import {duration, jobColor, moment, percent} from './format.js';
 import {Gantt} from './gantt.js';
 
@@ -41,6 +41,18 @@ function gpusOf(node, entry, holds) {
       others--;
     }
   return gpus;
+}
+
+// How many of them: {allocated, idle, drained, down}. One that is in use counts
+// as allocated, also on a node that is drained.
+function countsOf(gpus, node) {
+  const counts = {allocated: 0, idle: 0, drained: 0, down: 0};
+  for (const g of gpus)
+    if (node.state === 'down') counts.down++;
+    else if (g.hold || g.isOther) counts.allocated++;
+    else if (g.isDrained || node.state !== 'up') counts.drained++;
+    else counts.idle++;
+  return counts;
 }
 
 // ---- tiles ------------------------------------------------------------------
@@ -92,16 +104,16 @@ class NodeCard {
       el('div', {class: 'head'}, this.name, this.state, this.type, this.free), this.why, this.grid);
   }
 
+  // Returns how many of its GPUs are allocated, idle, drained and down.
   show(node, entry, holds) {
-    const gpus = gpusOf(node, entry, holds);
+    const gpus = gpusOf(node, entry, holds), counts = countsOf(gpus, node);
     const drained = node.drained.length;
     const state = node.state === 'up' && drained ? `up, ${drained} drained` : node.state;
     setText(this.state, state);
     this.state.className = `badge ${node.state === 'up' ? (drained ? 'warn' : 'good') : node.state === 'down' ? 'bad' : 'warn'}`;
     const bytes = entry && entry.gpu_bytes > 0 ? `, ${Math.round(entry.gpu_bytes / 2 ** 30)} GiB` : '';
     setText(this.type, `${node.gpu_type || ''}${bytes}`);
-    const idle = entry ? entry.gpus_free : gpus.filter((g) => !g.hold).length;
-    setText(this.free, `${idle} of ${node.gpus_total} idle`);
+    setText(this.free, `${counts.idle} of ${node.gpus_total} idle`);
     const reservation = entry && entry.reservation ? `reservation ${entry.reservation}` : '';
     const why = [entry && entry.why, reservation].filter(Boolean).join('; ');
     setText(this.why, why);
@@ -120,6 +132,7 @@ class NodeCard {
         tile.el.remove();
         this.tiles.delete(index);
       }
+    return counts;
   }
 }
 
@@ -155,7 +168,7 @@ class Cluster {
   show(nodes, gpus) {
     const entries = new Map(nodes.nodes.map((n) => [keyOf(n), n]));
     const seen = new Set();
-    let total = 0, idle = 0, drained = 0, down = 0;
+    const sums = {total: 0, allocated: 0, idle: 0, drained: 0, down: 0};
     for (const n of gpus.nodes) {
       const key = keyOf(n), entry = entries.get(key);
       seen.add(key);
@@ -164,14 +177,8 @@ class Cluster {
         this.cards.set(key, card);
         this.nodes.append(card.el);
       }
-      this.cards.get(key).show(n, entry, gpus.holds);
-      total += n.gpus_total;
-      if (n.state === 'down') down += n.gpus_total;
-      else if (n.state !== 'up') drained += n.gpus_total;
-      else {
-        idle += entry ? entry.gpus_free : 0;
-        drained += n.drained.length;
-      }
+      const counts = this.cards.get(key).show(n, entry, gpus.holds);
+      for (const [what, count] of Object.entries({total: n.gpus_total, ...counts})) sums[what] += count;
     }
     for (const [key, card] of this.cards)
       if (!seen.has(key)) {
@@ -179,10 +186,10 @@ class Cluster {
         this.cards.delete(key);
       }
     const nodeCount = new Set(gpus.nodes.map((n) => n.name)).size;
-    const parts = [`${total - idle - drained - down} allocated`, `${idle} idle`];
-    if (drained) parts.push(`${drained} drained`);
-    if (down) parts.push(`${down} down`);
-    setText(this.line, `${total} GPUs or slots on ${nodeCount === 1 ? '1 node' : `${nodeCount} nodes`}: ${parts.join(', ')}`);
+    const parts = [`${sums.allocated} allocated`, `${sums.idle} idle`];
+    if (sums.drained) parts.push(`${sums.drained} drained`);
+    if (sums.down) parts.push(`${sums.down} down`);
+    setText(this.line, `${sums.total} GPUs or slots on ${nodeCount === 1 ? '1 node' : `${nodeCount} nodes`}: ${parts.join(', ')}`);
     this.gpus = gpus;
     this.gantt.show(gpus);
     this.showHolds();
@@ -191,30 +198,36 @@ class Cluster {
   showHolds() {
     if (!this.holds.open || !this.gpus) return;
     const end = (h) => (h.to === null ? Date.parse(this.gpus.until) : Date.parse(h.to));
-    fill(this.holdsBody, table([
+    // Times grow while a job has its GPUs: the time of the reply is a part of it.
+    const holds = this.gpus.holds, until = holds.some((h) => h.to === null) ? this.gpus.until : null;
+    refresh(this.holdsBody, [holds, until], () => table([
       {title: 'Job', right: true, of: (h) => el('a', {href: hrefOf(h)}, h.display_id)},
       {title: 'User', of: (h) => h.user}, {title: 'Name', of: (h) => h.name},
       {title: 'GPUs', of: (h) => `${h.node}:${indexes(h.gpus)}`},
       {title: 'From', of: (h) => moment(h.from)}, {title: 'To', of: (h) => (h.to === null ? 'now' : moment(h.to))},
       {title: 'Allocated', right: true, of: (h) => duration((end(h) - Date.parse(h.from)) / 1000)},
       {title: 'Computing', right: true, of: (h) => percent(h.computing)},
-    ], [...this.gpus.holds].reverse().slice(0, 500), {'aria-label': 'Who had which GPU'}));
+    ], [...holds].reverse().slice(0, 500), {'aria-label': 'Who had which GPU'}));
   }
 
   async read() {
     clearTimeout(this.timer);
     this.isAsked = false;
+    const number = this.reads = (this.reads || 0) + 1; // an older reply may come later
     const since = Math.floor(Date.now() / 1000 - PERIODS[this.period][1]);
     try {
       const [nodes, gpus] = await Promise.all([
         this.ctx.api.get('/v1/nodes', this.end.signal), this.ctx.api.get(`/v1/gpus?since=${since}`, this.end.signal)]);
+      if (number !== this.reads) return;
       fill(this.notices);
       this.show(nodes, gpus);
     } catch (error) {
+      if (number !== this.reads) return;
       if (!this.end.signal.aborted) fill(this.notices, errorLine(error));
     }
     clearTimeout(this.timer);
-    if (!this.end.signal.aborted) this.timer = setTimeout(() => this.read(), EVERY_MS);
+    // What has changed meanwhile, the reply may have or not.
+    if (!this.end.signal.aborted) this.timer = setTimeout(() => this.read(), this.isAsked ? AFTER_CHANGE_MS : EVERY_MS);
   }
 
   // A job whose state or place has changed changes the picture.

@@ -7,7 +7,7 @@ import {STATES, isFinal, isLive} from './format.js';
 import {COLUMNS, Rows} from './rows.js';
 
 const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
-const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 25;
+const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 25, PRUNE_MS = 60000;
 const COMPARED_MOST = 50;
 const DEFAULT_SORT = 'state';
 
@@ -158,14 +158,35 @@ class Queue {
 
   apply() {
     this.test = filterOf(this.params, this.ctx.config);
-    const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
-    this.sinceMs = Date.now() - 1000 * ago;
+    this.setSince();
     this.active.sortBy(this.sort);
     this.ended.sortBy(this.params.sort || '-id');
     const select = this.form.querySelector('[data-key=sort]');
     if (select.value !== this.sort) select.value = this.sort;
     for (const id of this.jobs.keys()) this.dirty.add(id);
     this.flushSoon();
+  }
+
+  setSince() {
+    const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
+    this.sinceMs = Date.now() - 1000 * ago;
+  }
+
+  // A page that stays open for days forgets jobs that ended before its period,
+  // and keeps the newest ENDED_MOST of them.
+  prune() {
+    this.setSince();
+    const ended = [...this.jobs.values()].filter(({job}) => isFinal(job.state) && job.ended)
+      .map(({job}) => ({id: job.id, ms: Date.parse(job.ended)})).sort((a, b) => b.ms - a.ms);
+    const gone = ended.filter(({id, ms}, i) => (i >= ENDED_MOST || ms < this.sinceMs) && !this.chosen.has(id));
+    if (ended.length - gone.length >= ENDED_MOST) this.isCut = true;
+    for (const {id} of gone) {
+      this.jobs.delete(id);
+      this.dirty.delete(id);
+      this.ended.remove(id);
+      this.active.remove(id);
+    }
+    if (gone.length > 0) this.flushSoon();
   }
 
   put(job) {
@@ -329,6 +350,7 @@ class Queue {
 
   start() {
     this.ticker = setInterval(() => this.active.tick(), 1000);
+    this.pruner = setInterval(() => this.prune(), PRUNE_MS);
     this.readStatus();
     // The stream begins with what the daemon has in memory; what ended before,
     // also while the connection was lost, is in a list.
@@ -340,6 +362,7 @@ class Queue {
     return () => {
       this.end.abort();
       clearInterval(this.ticker);
+      clearInterval(this.pruner);
       clearTimeout(this.statusTimer);
       this.flushSoon.cancel();
     };
