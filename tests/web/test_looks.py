@@ -61,12 +61,30 @@ class LooksTest(PageTest):
         compare = f"compare?jobs={self.first},{self.second}"
         return {"queue": "queue", "cluster": "cluster?since=1h", "policy": "policy", "job": f"job/{self.first}", "compare": compare}
 
+    def until_all_is_there(self, name):
+        """data-ready says that the view is there, not what it shows."""
+        if name == "queue":
+            until(lambda: len(self.names()) == 5, "all rows")
+            self.until_text("#view .head", "GPUs or slots")
+        elif name == "cluster":
+            until(lambda: len(self.all(".tile")) == self.slots and self.all(".tile.has-job"), "all tiles")
+        elif name == "policy":
+            self.until_text("table[aria-label='What the policy would do now'] td", "held")
+            self.until_text("table[aria-label='Settings of scheduling'] td", "scheduler.policy")
+        else:
+            until(lambda: self.all("#view > [data-curves]"), "the curves were read")
+            until(lambda: "last" in (self.one(".chart-over").get_attribute("aria-label") or ""), "a curve")
+        if name == "job":
+            self.one("table[aria-label=Ranks] td")
+        if name == "compare":
+            until(lambda: len(self.all(".differs tbody tr")) == 2, "the table")
+
     def look(self, name, width, dark):
         with self.subTest(view=name, width=width, dark=dark):
             mode = "dark" if dark else "light"
             self.browser.size(width, 800, dark)
             self.open(self.views()[name])
-            until(lambda: not self.all("[aria-busy=true]"), "nothing is loaded any more")
+            self.until_all_is_there(name)
             if SHOTS:
                 os.makedirs(SHOTS, exist_ok=True)
                 self.driver.save_screenshot(os.path.join(SHOTS, f"{name}-{width}-{mode}.png"))
