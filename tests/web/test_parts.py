@@ -82,6 +82,28 @@ class PartsTest(PageTest):
             last = self.call("curves.js", self.ROW + f"return m.figuresOf([row(1, 8, 1), row(9, 16, 1, {{8: {value}, 10: 1}})]).last")
             self.assertEqual(last, text)
 
+    def test_what_is_not_shown_is_asked_for_one_time_in_five(self):
+        asked = self.driver.execute_async_script(self.ROW + """
+            const done = arguments[arguments.length - 1];
+            let asked = {};
+            const get = async (path) => {
+                const of = path.startsWith('/values') ? 'values' : new URLSearchParams(path.split('?')[1]).get('of');
+                asked[of] = (asked[of] || 0) + 1;
+                if (of === 'values') return {columns: ['name', 'iteration'], rows: [['own', 1]]};
+                if (of !== 'loss' && of !== 'own') throw Object.assign(new Error('no such metric'), {status: 404});
+                return {x: 'iteration', width: 1, complete: true, cursor: '1.2', rows: [row(1, 1, 1), row(2, 2, 1)]};
+            };
+            import('/job_curves.js').then(async (m) => {
+                const curves = new m.JobCurves({get, jobPath: (id, what) => `/${what}`}, '1', {}, () => {});
+                await curves.update(true);
+                asked = {};
+                for (let i = 0; i < 5; i++) await curves.update(false);
+                curves.end();
+                done(asked);
+            });""")
+        self.assertEqual(asked, {"loss": 5, "train_loss": 5, "eval_loss": 1, "eval_accuracy": 1, "lr": 1, "samples_per_s": 1,
+                                 "tokens_per_s": 1, "t_iter": 1, "gpu_mem_bytes": 1, "own": 1, "values": 1})
+
     # ---- tables ----
 
     def test_what_is_read_stays(self):
