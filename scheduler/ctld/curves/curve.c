@@ -14,6 +14,7 @@
 #include "jobs/text/text.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/curves/curve_cursor.h"
 #include "scheduler/ctld/curves/curve_source.h"
 #include "scheduler/ctld/curves/thinning.h"
 #include "scheduler/ctld/maintenance/metrics_retention.h"
@@ -37,17 +38,21 @@ struct curve_request {
     struct curve_source source;
     struct store_query q; /* the next portion: of attempt, after */
     uint64_t job;
+    int64_t ranks; /* of the job */
+    int64_t cost;  /* rows that are looked at for one: of all ranks */
     int32_t attempt_last;
     int64_t from, to;
     int64_t begin; /* of the next portion; earlier rows were read */
     bool rows_removed, is_over;
-    int64_t n_read;    /* by all portions */
+    int32_t attempt_now; /* of the job, and how far all ranks are in it */
+    int64_t settled;
+    int64_t n_read;    /* by all portions: rows, and queries */
     int64_t n_portion; /* by one query */
     struct thinning curve;
     thinning_row row; /* of the iteration that is being read */
     bool has_row;
-    double amount, t_iter;   /* of its ranks: for a rate */
-    int64_t first_x, last_x; /* of this query */
+    double amount, t_iter; /* of its ranks: for a rate */
+    int64_t last_x;        /* of this query */
     struct buf out;
     int rc;
     struct error err;
@@ -88,8 +93,7 @@ static int take_row(void *arg, const struct store_cell *cells, size_t n,
     const int64_t x = curve_source_cell(s, cells, CURVE_X)->i;
     (void)n;
     q->last_x = x;
-    if (q->n_portion++ == 0)
-        q->first_x = x;
+    q->n_portion++;
     if (x < q->begin || x > q->to || !curve_source_has(s, cells))
         return 0;
     const bool is_first = !q->has_row || q->row.first != x;
@@ -123,7 +127,7 @@ static void begin_at(struct curve_request *q, int64_t begin)
 
 /* Where the next query begins. A query that was cut may have cut an iteration,
  * whose ranks and names are several rows: it is read again, with a greater
- * limit if it is all that the query had. */
+ * limit if the query had nothing behind it. */
 static int next_portion(struct curve_request *q, struct error *err)
 {
     const bool is_cut = q->n_portion == q->q.limit && q->last_x <= q->to;
@@ -131,8 +135,10 @@ static int next_portion(struct curve_request *q, struct error *err)
         q->has_row = q->has_row && q->row.first != q->last_x;
     if (end_row(q, err) < 0)
         return -1;
-    if (is_cut && q->first_x == q->last_x)
+    if (is_cut && q->last_x <= q->begin) {
         q->q.limit *= 2;
+        return 0;
+    }
     if (is_cut) {
         begin_at(q, q->last_x);
         return 0;
@@ -146,12 +152,13 @@ static int next_portion(struct curve_request *q, struct error *err)
 static int read_portion(struct curve_request *q, struct error *err)
 {
     struct store *s = q->c->parts.store;
-    for (int64_t n = 0; n < PORTION && !q->is_over; n += 1 + q->n_portion) {
+    for (int64_t n = 0; n < PORTION && !q->is_over;
+         n += 1 + q->n_portion * q->cost) {
         q->n_portion = 0;
         if (s->metrics->query(s, &q->q, take_row, q, err) < 0 ||
             next_portion(q, err) < 0)
             return -1;
-        q->n_read += q->n_portion;
+        q->n_read += 1 + q->n_portion;
     }
     return 0;
 }
@@ -261,6 +268,20 @@ static int add_bucket(struct buf *out, const struct thinning_bucket *b,
                     b->none, b->plus_inf, b->minus_inf);
 }
 
+/* Rows of other ranks may come later than those that were read: of an attempt
+ * that runs, what not all ranks have reported is read again, but no more than a
+ * portion. An epoch has the rows of one rank. */
+static int64_t unsettled(const struct curve_request *q, int64_t from)
+{
+    const int64_t width = q->curve.width;
+    const int64_t names = q->source.view == VIEW_METRIC ? OWN_NAMES_MAX : 1;
+    const int64_t least = from - PORTION / (q->ranks * names);
+    const int64_t at = q->settled > least ? q->settled : least;
+    if (q->q.rank >= 0 || q->source.view == VIEW_EPOCH || at >= from)
+        return from;
+    return at > 0 ? at / width * width : 0;
+}
+
 /* Where the next request goes on: at the bucket of what was not read, else at
  * the last one, as what is new may belong to it. */
 static int add_cursor(const struct curve_request *q, struct buf *out,
@@ -276,6 +297,8 @@ static int add_cursor(const struct curve_request *q, struct buf *out,
         attempt = q->q.attempt;
         from = begin;
     }
+    if (attempt == q->attempt_now)
+        from = unsettled(q, from);
     return attempt == 0 ? buf_addstr(out, "null", err)
                         : buf_addf(out, err, "\"%" PRId32 ".%" PRId64 "\"",
                                    attempt, from);
@@ -375,26 +398,6 @@ static bool refuse(struct http_exchange *x, const char *what, const char *text,
     return false;
 }
 
-/* "ATTEMPT.ITERATION" of a reply. */
-static bool take_cursor(struct http_exchange *x, struct curve_request *q,
-                        int64_t *io_begin)
-{
-    const char *text = http_query(x, "cursor");
-    char *end = NULL;
-    if (!text || !*text)
-        return true;
-    const bool is_digits = strspn(text, "0123456789.") == strlen(text);
-    const long long attempt = strtoll(text, &end, 10);
-    const char *rest = *end == '.' ? end + 1 : "";
-    const long long begin = strtoll(rest, &end, 10);
-    if (!is_digits || strlen(rest) < 1 || strlen(rest) > 18 || *end ||
-        attempt < 1 || attempt > INT32_MAX)
-        return refuse(x, "cursor", text, "the cursor of a reply");
-    q->q.attempt = (int32_t)attempt;
-    *io_begin = begin;
-    return true;
-}
-
 /* What is asked for, of `like`; false: it has replied with why. */
 static bool take_request(struct ctld *c, struct http_exchange *x,
                          struct curve_request *q, int64_t *ret_points,
@@ -420,23 +423,32 @@ static bool take_request(struct ctld *c, struct http_exchange *x,
     (void)snprintf(q->of, sizeof(q->of), "%.64s", of);
     if (strlen(of) >= sizeof(q->of))
         return refuse(x, "of", of, "at most 64 bytes");
-    int64_t begin = q->from;
-    q->q.attempt = (int32_t)attempt;
-    if (!take_cursor(x, q, &begin))
+    struct curve_cursor at = {.attempt = (int32_t)attempt, .x = q->from};
+    struct error err = ERROR_INIT;
+    const char *cursor = http_query(x, "cursor");
+    if (cursor && *cursor &&
+        curve_cursor_parse(cursor, attempt, &at, &err) < 0) {
+        http_reply_err(x, &err);
         return false;
+    }
     q->job = job->id;
-    q->attempt_last = attempt > 0 ? (int32_t)attempt : job->attempt;
+    q->attempt_last =
+        attempt > 0 && attempt < job->attempt ? (int32_t)attempt : job->attempt;
+    q->attempt_now = job->attempt;
+    q->settled = curve_cursor_settled(c, job);
     q->rows_removed = metrics_retention_has_removed(c, job);
     curve_source_find(q->of, own, &q->source);
     q->q.view = q->source.view;
     q->q.columns = q->source.columns;
     q->q.job = job->id;
-    q->q.attempt = q->q.attempt > 0 ? q->q.attempt : 1;
+    q->q.attempt = at.attempt > 0 ? at.attempt : 1;
     q->q.rank = (int32_t)rank;
     if (rank < 0 && q->source.view == VIEW_ITERATION && !q->source.amount)
         q->q.rank = 0;
-    begin_at(q, begin > q->from ? begin : q->from);
-    q->q.limit = PORTION;
+    begin_at(q, at.x > q->from ? at.x : q->from);
+    q->ranks = curve_cursor_ranks(job);
+    q->cost = q->q.rank >= 0 ? q->ranks : 1;
+    q->q.limit = PORTION / q->cost + 1;
     q->is_over = q->q.attempt > q->attempt_last;
     return true;
 }

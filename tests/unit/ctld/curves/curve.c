@@ -129,6 +129,15 @@ static void test_bounds(void)
             "12345",
             "expected at most 64 bytes");
     is_int(get(&r, "/v1/jobs/9/curve?of=loss"), 404, "no such job");
+    refuses(400, "of=loss&attempt=2147483647&cursor=1.0",
+            "cursor=1.0: expected a cursor of attempt 2147483647");
+    is_curve("of=loss&attempt=2147483647",
+             HEAD("loss", "iteration", "1", "0", "null") "[]}",
+             "an attempt that the job has not had yet");
+    is_curve("of=loss&attempt=1&cursor=1.8",
+             HEAD("loss", "iteration", "1", "1", "\"1.8\"") //
+             "[[1,8,8,107,2,8,1,1,1,1,0,0,0]]}",
+             "a cursor of the attempt that is asked for");
 }
 
 /* Another attempt goes on from iteration 7: what is new since a cursor. */
@@ -201,10 +210,80 @@ static void test_portions(void)
     ok(rc == 0 && n == 0, "117000 rows");
     is_curve("of=samples_per_s&attempt=2&from=1001&points=2",
              HEAD("samples_per_s", "iteration", "32768", "39000",
-                  "\"2.32768\"") //
+                  "\"2.0\"") //
              "[[2,1001,32767,null,null,476505,15,15,15,31767,0,0,0],"
              "[2,32768,40000,null,null,108495,15,15,15,7233,0,0,0]]}",
              "are one rate in each iteration");
+}
+
+/* Rows of rank 1 that come after those of rank 0 were read. */
+static void test_late(void)
+{
+    static const char first[] =
+        "{\"iteration\":1,\"started_at\":300,\"t_iter\":1,\"samples\":8}\n"
+        "{\"iteration\":2,\"started_at\":301,\"t_iter\":1,\"samples\":8}\n"
+        "{\"iteration\":3,\"started_at\":302,\"t_iter\":1,\"samples\":8}\n";
+    static const char one[] =
+        "{\"iteration\":1,\"started_at\":300,\"t_iter\":1,\"samples\":4}\n";
+    static const char rest[] =
+        "{\"iteration\":2,\"started_at\":301,\"t_iter\":1,\"samples\":4}\n"
+        "{\"iteration\":3,\"started_at\":302,\"t_iter\":1,\"samples\":4}\n";
+    char path[64];
+    (void)snprintf(path, sizeof(path), "1/3/rows?rank=1&offset=%zu",
+                   sizeof(one) - 1);
+    is_int(call(&r, "POST", "/v1/jobs/1/requeue", "{}", NULL), 200,
+           "a third attempt");
+    exits(&r, 1, 0);
+    ok(becomes(&r, "/v1/jobs/1", "\"attempt\":3") &&
+           becomes(&r, "/v1/jobs/1", "\"place\":\"n1:0\""),
+       "begins");
+    is_int(as_worker(&r, "1/3/claim", "{\"holder\":\"h 3 3\"}"), 200, "claims");
+    is_int(as_worker(&r, "1/3/rows?rank=0&offset=0", first), 200, "rank 0");
+    is_int(as_worker(&r, "1/3/rows?rank=1&offset=0", one), 200,
+           "one row of rank 1");
+    is_curve("of=samples_per_s&attempt=3",
+             HEAD("samples_per_s", "iteration", "1", "3", "\"3.1\"") //
+             "[[3,1,1,300,null,12,12,12,12,1,0,0,0],"
+             "[3,2,2,301,null,8,8,8,8,1,0,0,0],"
+             "[3,3,3,302,null,8,8,8,8,1,0,0,0]]}",
+             "the cursor is not beyond what both ranks have reported");
+    is_curve("of=t_iter&attempt=3&from=3",
+             HEAD("t_iter", "iteration", "1", "1", "\"3.3\"") //
+             "[[3,3,3,302,null,8,1,1,1,1,0,0,0]]}",
+             "that of one rank's curve is its end");
+    is_int(as_worker(&r, path, rest), 200, "the others");
+    is_curve("of=samples_per_s&attempt=3&cursor=3.1",
+             HEAD("samples_per_s", "iteration", "1", "3", "\"3.3\"") //
+             "[[3,1,1,300,null,12,12,12,12,1,0,0,0],"
+             "[3,2,2,301,null,12,12,12,12,1,0,0,0],"
+             "[3,3,3,302,null,12,12,12,12,1,0,0,0]]}",
+             "from the cursor on all of them count");
+}
+
+/* Iterations 0 and 1 have more rows than a portion together: a curve from 1 on
+ * gets beyond them. */
+static void test_zero(void)
+{
+    enum { RANKS = 30000, AT_ONCE = 3000 };
+    static struct metric_row rows[AT_ONCE];
+    struct error err = ERROR_INIT;
+    int rc = 0;
+    for (int32_t i = 0; i < 2 * RANKS && rc == 0; i++) {
+        rows[i % AT_ONCE] =
+            (struct metric_row){.kind = METRIC_VALUE,
+                                .value = {.rank = i % RANKS,
+                                          .iteration = i / RANKS,
+                                          .name = "zero",
+                                          .value = i / RANKS}};
+        if (i % AT_ONCE == AT_ONCE - 1)
+            rc = r.store->metrics->rows(r.store, 1, 3, rows, AT_ONCE, NULL,
+                                        &err);
+    }
+    ok(rc == 0, "%d rows of two iterations", 2 * RANKS);
+    is_curve("of=zero&attempt=3&from=1",
+             HEAD("zero", "iteration", "1", "1", "\"3.1\"") //
+             "[[3,1,1,null,null,0,1,1,1,1,0,0,0]]}",
+             "iteration 1 alone");
 }
 
 int main(void)
@@ -222,6 +301,8 @@ int main(void)
     test_bounds();
     test_cursor();
     test_portions();
+    test_late();
+    test_zero();
     rig_down(&r);
     rig_clear(&r);
     return tap_done();
