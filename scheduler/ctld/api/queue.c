@@ -168,11 +168,14 @@ static void values_ready(void *arg, const struct buf *values,
     struct error err = ERROR_INIT;
     if (!why && add_values(l, values, &out, &err) < 0)
         why = &err;
-    if (why)
+    if (why) {
         http_reply_err(l->x, why);
-    else
-        http_reply_json(l->x, 200, buf_str(&out), out.len);
-    buf_clear(&out);
+        buf_clear(&out);
+    } else {
+        const size_t len = out.len;
+        char *memory = buf_detach(&out);
+        http_reply_own(l->x, memory, memory, len);
+    }
     list_free(l);
 }
 
@@ -182,7 +185,7 @@ static bool end_list(void *arg, double until_s, const struct error *why)
     struct error err = ERROR_INIT;
     (void)until_s;
     if (!why && l->values) {
-        if (job_values_read(l->values, l->c, values_ready, l, &err) == 0)
+        if (job_values_read(l->values, l->c, l->x, values_ready, l, &err) == 0)
             return true;
         why = &err;
     }

@@ -22,6 +22,8 @@ struct job_values {
     size_t n, cap;
     /* While they are read: */
     struct ctld *c;
+    struct http_exchange *x;
+    size_t next; /* the first job that was not read */
     void (*done)(void *arg, const struct buf *text, const struct error *why);
     void *arg;
     struct latest_values *latest;
@@ -209,29 +211,50 @@ static int add_job(struct job_values *v, const struct wanted *w,
     return buf_addstr(&v->text, "}", err);
 }
 
+/* One portion of the jobs. Between two of them other queries have their turn.
+ */
 static void values_run(struct task *t)
 {
     struct job_values *v = (struct job_values *)t;
-    v->rc = buf_addstr(&v->text, "{", &v->err);
-    for (size_t i = 0; v->rc == 0 && i < v->n; i++)
-        v->rc = add_job(v, &v->jobs[i], &v->err);
-    if (v->rc == 0)
+    const int64_t most = v->rows + JOB_VALUES_PORTION;
+    v->rc = v->next == 0 ? buf_addstr(&v->text, "{", &v->err) : 0;
+    while (v->rc == 0 && v->next < v->n && v->rows < most)
+        v->rc = add_job(v, &v->jobs[v->next++], &v->err);
+    if (v->rc == 0 && v->next == v->n)
         v->rc = buf_addstr(&v->text, "}", &v->err);
+}
+
+/* ---- on the loop --------------------------------------------------------- */
+
+/* A reader that stops would take the next portion and never run it. */
+static int go_on(struct job_values *v, struct error *err)
+{
+    if (v->c->stopping || http_is_gone(v->x))
+        return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+    return work_queue_post(v->c->reader, &v->task, err);
 }
 
 static void values_done(struct task *t)
 {
     struct job_values *v = (struct job_values *)t;
+    if (v->rc == 0 && v->next < v->n) {
+        v->rc = go_on(v, &v->err);
+        if (v->rc == 0)
+            return;
+    }
     v->done(v->arg, &v->text, v->rc < 0 ? &v->err : NULL);
 }
 
 int job_values_read(struct job_values *v, struct ctld *c,
+                    struct http_exchange *x,
                     void (*done)(void *arg, const struct buf *text,
                                  const struct error *why),
                     void *arg, struct error *err)
 {
     v->task = (struct task){.run = values_run, .done = values_done};
     v->c = c;
+    v->x = x;
+    v->next = 0;
     v->done = done;
     v->arg = arg;
     return work_queue_post(c->reader, &v->task, err);

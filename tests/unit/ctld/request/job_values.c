@@ -12,6 +12,40 @@ static void add_lines(struct buf *out, int from, int to)
             exit(1);
 }
 
+/* More rows than the reader looks at in one portion: as no job has "absent",
+ * all of a job's are looked at. */
+static void test_portions(void)
+{
+    enum { JOBS = 4, ROWS = 20000, AT_ONCE = 4000 };
+    static struct metric_row rows[AT_ONCE];
+    struct error err = ERROR_INIT;
+    int rc = 0;
+    for (uint64_t job = 1; job <= JOBS && rc == 0; job++) {
+        if (job > 1)
+            is_int(call(&r, "POST", "/v1/jobs", SPEC("a"), NULL), 201, "a job");
+        char path[32];
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%d", (int)job);
+        ok(becomes(&r, path, "\"place\":\"n1:0\""), "is placed");
+        for (int i = 0; i < ROWS && rc == 0; i++) {
+            rows[i % AT_ONCE] =
+                (struct metric_row){.kind = METRIC_VALUE,
+                                    .value = {.iteration = 1000 + i,
+                                              .name = "many",
+                                              .value = (double)job}};
+            if (i % AT_ONCE == AT_ONCE - 1)
+                rc = r.store->metrics->rows(r.store, job, 1, rows, AT_ONCE,
+                                            NULL, &err);
+        }
+    }
+    ok(rc == 0, "%d rows", JOBS * ROWS);
+    is_int(get(&r, "/v1/jobs?fields=id&values=many,absent"), 200, "all jobs");
+    for (int job = 1; job <= JOBS; job++) {
+        char value[32];
+        (void)snprintf(value, sizeof(value), "\"%d\":{\"many\":%d}", job, job);
+        ok(has(&r, value), "%s: %s", value, buf_str(&r.body));
+    }
+}
+
 int main(void)
 {
     static const char *const bad[] = {
@@ -52,6 +86,7 @@ int main(void)
     ok(!has(&r, "\"values\""), "gets none");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         is_int(get(&r, bad[i]), 400, bad[i]);
+    test_portions();
     rig_down(&r);
     rig_clear(&r);
     buf_clear(&lines);
