@@ -2,9 +2,9 @@
  * what the user says, and the model answers.
  *
  * Keys and values of a conversation stay: of the next prompt only the tokens
- * from the first other one on are computed. Ctrl-C ends an answer; the handler
- * is for one signal, so that the next one ends the program, unless a line was
- * read in between. */
+ * from the first other one on are computed, if they are at most half of it.
+ * Ctrl-C ends an answer; the handler is for one signal, so that the next one
+ * ends the program, unless a line was read in between. */
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
@@ -36,6 +36,7 @@ struct chat {
     int32_t kept;           /* the first of them have keys and values */
     int32_t answers;
     bool is_terminal; /* a person types */
+    bool shows;       /* standard output is a terminal */
 };
 
 /* ---- Ctrl-C -------------------------------------------------------------- */
@@ -68,20 +69,21 @@ static int each(void *arg, int32_t id, struct error *err)
     if (token_text_add(&c->text, id, &text, &n, err) < 0)
         return -1;
     if (!c->args->common.json && n > 0) {
-        (void)fwrite(text, 1, n, stdout);
+        token_text_print(stdout, c->shows, text, n);
         (void)fflush(stdout);
     }
     return interrupted ? error_set(err, ERR_STATE, "interrupted") : 0;
 }
 
 /* How many of the prompt's first ids have keys and values; one at least is
- * computed. */
+ * computed. Where they are fewer than half, all are computed: a prompt from its
+ * first token on is computed as one, the rest of one token by token. */
 static int32_t same_ids(const struct chat *c, const int32_t *ids, int32_t n)
 {
     int32_t same = 0;
     while (same < n - 1 && same < c->kept && ids[same] == c->ids[same])
         same++;
-    return c->args->no_cache ? 0 : same;
+    return c->args->no_cache || same < n - same ? 0 : same;
 }
 
 static int print_json(const struct chat *c, int32_t prompt, int32_t kept,
@@ -114,7 +116,9 @@ static int print_answer(struct chat *c, int32_t prompt, int32_t kept,
     const int32_t made = (int32_t)(c->text.ids.len / sizeof(int32_t));
     if (c->args->common.json)
         return print_json(c, prompt, kept, end, err);
-    (void)printf("%s\n", token_text_rest(&c->text));
+    const char *rest = token_text_rest(&c->text);
+    token_text_print(stdout, c->shows, rest, strlen(rest));
+    (void)fputc('\n', stdout);
     (void)fflush(stdout);
     if (strcmp(end, "length") == 0)
         note(c,
@@ -181,7 +185,10 @@ static int say(struct chat *c, const char *line, size_t len, struct error *err)
                       "mgpu-model: the context of %d tokens is full: the "
                       "oldest %d messages are forgotten\n",
                       most, dropped);
-    return answer(c, (int32_t)(c->prompt.len / sizeof(int32_t)), err);
+    int rc = answer(c, (int32_t)(c->prompt.len / sizeof(int32_t)), err);
+    if (rc < 0)
+        conversation_drop_last(&c->talk);
+    return rc;
 }
 
 /* ---- lines --------------------------------------------------------------- */
@@ -198,6 +205,7 @@ static int read_line(struct chat *c, char **line, size_t *cap, size_t *ret_len,
         errno = 0;
         const ssize_t n = getline(line, cap, stdin);
         if (n >= 0) {
+            interrupted = 0; /* of a line that came with the signal */
             *ret_len = (size_t)n - (n > 0 && (*line)[n - 1] == '\n');
             (*line)[*ret_len] = '\0';
             return 1;
@@ -301,7 +309,8 @@ int chat_command(const struct model_args *args, const char *operand,
 {
     struct chat c = {.args = args,
                      .rates = token_rates_of(&clock_real),
-                     .is_terminal = isatty(STDIN_FILENO) == 1};
+                     .is_terminal = isatty(STDIN_FILENO) == 1,
+                     .shows = isatty(STDOUT_FILENO) == 1};
     if (args->prompt != NULL || args->row > 0)
         return error_set(err, ERR_USAGE,
                          "--chat reads what to answer from standard input, it "

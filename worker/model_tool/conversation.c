@@ -18,7 +18,8 @@ static int add_text(struct buf *out, const char *text, size_t len,
     const char *p = text, *end = text + len;
     while (p < end) {
         const char *at = p;
-        const bool is_bad = text_next(&p, end) < 0;
+        const bool is_bad = *at == '\0' || text_next(&p, end) < 0;
+        p = p == at ? at + 1 : p; /* a NUL would end the message */
         if (buf_add(out, is_bad ? replaced : at,
                     is_bad ? sizeof(replaced) - 1 : (size_t)(p - at), err) < 0)
             return -1;
@@ -42,14 +43,19 @@ int conversation_add(struct conversation *c, enum message_role role,
     return 0;
 }
 
-/* Removes messages [first, first + n). */
+/* Removes messages [first, first + n), whose texts are still owned. */
+static void take_out(struct messages *m, int32_t first, int32_t n)
+{
+    m->n -= n;
+    memmove(&m->list[first], &m->list[first + n],
+            (size_t)(m->n - first) * sizeof(m->list[0]));
+}
+
 static void drop(struct messages *m, int32_t first, int32_t n)
 {
     for (int32_t i = first; i < first + n; i++)
         free(m->list[i].joined);
-    m->n -= n;
-    memmove(&m->list[first], &m->list[first + n],
-            (size_t)(m->n - first) * sizeof(m->list[0]));
+    take_out(m, first, n);
 }
 
 void conversation_drop_last(struct conversation *c)
@@ -62,11 +68,10 @@ void conversation_restart(struct conversation *c)
     drop(c->messages, c->n_system, c->messages->n - c->n_system);
 }
 
-int conversation_ask(struct conversation *c, int32_t most, struct buf *ids,
-                     int32_t *ret_dropped, struct error *err)
+/* Takes the oldest messages out of `m` until there is room for the rest. */
+static int find_room(const struct conversation *c, struct messages *m,
+                     int32_t most, struct buf *ids, struct error *err)
 {
-    struct messages *m = c->messages;
-    *ret_dropped = 0;
     for (;;) {
         const bool is_last = m->n == c->n_system + 1;
         buf_reset(ids);
@@ -82,9 +87,26 @@ int conversation_ask(struct conversation *c, int32_t most, struct buf *ids,
                              "a message of %zu tokens, with what stands around "
                              "it, where the context has room for %d",
                              n, most);
-        drop(m, c->n_system, 2);
-        *ret_dropped += 2;
+        take_out(m, c->n_system, 2);
     }
+}
+
+int conversation_ask(struct conversation *c, int32_t most, struct buf *ids,
+                     int32_t *ret_dropped, struct error *err)
+{
+    struct messages *m = c->messages;
+    struct messages *some = malloc(sizeof(*some)); /* texts are those of m */
+    *ret_dropped = 0;
+    if (some == NULL)
+        return error_set(err, ERR_NOMEM, "messages");
+    *some = *m;
+    int rc = find_room(c, some, most, ids, err);
+    if (rc == 0) {
+        *ret_dropped = m->n - some->n;
+        drop(m, c->n_system, *ret_dropped);
+    }
+    free(some);
+    return rc;
 }
 
 /* ---- the format ---------------------------------------------------------- */

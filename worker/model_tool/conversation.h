@@ -26,7 +26,7 @@ int conversation_open(struct conversation *ret, const char *dir,
                       struct error *err) MUST_CHECK;
 void conversation_clear(struct conversation *c); /* zeroed is fine */
 
-/* Adds a message. What is not UTF-8 in it becomes U+FFFD.
+/* Adds a message. A NUL and what is not UTF-8 in it become U+FFFD.
  * in   len  bytes of the text
  * err  ERR_NOMEM */
 int conversation_add(struct conversation *c, enum message_role role,
@@ -42,8 +42,8 @@ void conversation_restart(struct conversation *c);
  * many, the oldest question and its answer are removed, until there is room.
  * inout ids          replaced
  * out   ret_dropped  messages that were removed
- * err   ERR_INVAL the last message and the system's alone are more; those of
- *       chat_format_ask() */
+ * err   ERR_INVAL the last message and the system's alone are more; ERR_NOMEM;
+ *       those of chat_format_ask(). No message is removed then. */
 int conversation_ask(struct conversation *c, int32_t most, struct buf *ids,
                      int32_t *ret_dropped, struct error *err) MUST_CHECK;
 

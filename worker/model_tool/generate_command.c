@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "scheduler/tools/common/client.h"
 #include "worker/model_tool/commands.h"
@@ -19,6 +20,7 @@ struct answer {
     struct token_text text;
     struct token_rates rates;
     bool is_ended; /* by a token, not by its length */
+    bool shows;    /* standard output is a terminal */
 };
 
 static int open_model(struct answer *a, struct error *err)
@@ -44,7 +46,7 @@ static int each(void *arg, int32_t id, struct error *err)
         return -1;
     if (a->args->common.json || n == 0)
         return 0;
-    (void)fwrite(text, 1, n, stdout);
+    token_text_print(stdout, a->shows, text, n);
     (void)fflush(stdout);
     return 0;
 }
@@ -96,7 +98,9 @@ static int print_rest(const struct answer *a, struct error *err)
     if (a->args->common.json)
         return print_json(a, err);
     struct buf rates = BUF_INIT;
-    (void)printf("%s\n", token_text_rest(&a->text));
+    const char *rest = token_text_rest(&a->text);
+    token_text_print(stdout, a->shows, rest, strlen(rest));
+    (void)fputc('\n', stdout);
     (void)fflush(stdout);
     if (a->args->common.quiet)
         return 0;
@@ -112,7 +116,7 @@ static int print_rest(const struct answer *a, struct error *err)
 int generate_command(const struct model_args *args, const char *operand,
                      struct error *err)
 {
-    struct answer a = {.args = args};
+    struct answer a = {.args = args, .shows = isatty(STDOUT_FILENO) == 1};
 
     if (args->chat)
         return chat_command(args, operand, err);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "jobs/text/text.h"
+
 void token_text_clear(struct token_text *t)
 {
     buf_clear(&t->ids);
@@ -44,6 +46,28 @@ static size_t complete(const char *text, size_t len)
     const size_t has = tail + 1;
     const size_t wants = length_of((unsigned char)text[len - has]);
     return wants > has ? len - has : len;
+}
+
+static bool is_control(int32_t c)
+{
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c <= 0x9f);
+}
+
+void token_text_print(FILE *to, bool is_terminal, const char *text, size_t n)
+{
+    static const char replaced[] = "\xef\xbf\xbd"; /* U+FFFD */
+    const char *p = text, *end = text + n;
+    if (!is_terminal) {
+        (void)fwrite(text, 1, n, to);
+        return;
+    }
+    while (p < end) {
+        const char *at = p;
+        if (is_control(text_next(&p, end)))
+            (void)fputs(replaced, to);
+        else
+            (void)fwrite(at, 1, (size_t)(p - at), to);
+    }
 }
 
 int token_text_add(struct token_text *t, int32_t id, const char **ret,

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "jobs/base/buf.h"
 #include "worker/data/tokenizer/tokenizer.h"
@@ -29,6 +30,12 @@ int token_text_add(struct token_text *t, int32_t id, const char **ret,
                    size_t *ret_len, struct error *err) MUST_CHECK;
 /* The bytes left at the end, a complete character or not. */
 const char *token_text_rest(const struct token_text *t);
+
+/* Prints characters that a model made. For a terminal each control character
+ * but line feed and tab is U+FFFD, and so is each byte that is not UTF-8: none
+ * may move the cursor, name the window or fill the clipboard.
+ * in   n  bytes */
+void token_text_print(FILE *to, bool is_terminal, const char *text, size_t n);
 
 /* A token that never has a text, such as the end of one. */
 int token_text_is_special(const struct tokenizer *t, int32_t id, bool *ret,

@@ -10,6 +10,7 @@
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
 #include "worker/model_tool/token_rates.h"
+#include "worker/model_tool/token_text.h"
 
 static char dir[] = "/tmp/conversationXXXXXX";
 
@@ -87,9 +88,11 @@ static void test_full(const char *system)
     const int32_t left = (int32_t)(some.len / sizeof(int32_t));
     is_int(ask(&c, left - 1, &some), 2, "and the next two");
     const int32_t alone = (int32_t)(some.len / sizeof(int32_t));
-    ok(conversation_ask(&c, alone - 1, &some, &dropped, &err) < 0 &&
-           err.code == ERR_INVAL,
+    ok(conversation_ask(&later, alone - 1, &some, &dropped, &err) < 0 &&
+           err.code == ERR_INVAL && dropped == 0,
        "the last one is not forgotten: %s", err.msg);
+    is_int(ask(&later, INT32_MAX, &some), 0, "nor, then, the older ones");
+    ok(same(&some, &want), "they are in the next prompt");
     conversation_restart(&later);
     say(&later, ROLE_USER, "third");
     (void)ask(&c, INT32_MAX, &some);
@@ -134,6 +137,10 @@ static void test_bytes(void)
     say(&c, ROLE_USER, "a\xef\xbf\xbd\xef\xbf\xbd");
     (void)ask(&c, INT32_MAX, &want);
     ok(same(&ids, &want), "bytes that are not UTF-8 become U+FFFD");
+    conversation_drop_last(&c);
+    must(conversation_add(&c, ROLE_USER, "a\0\0", 3, &err), &err);
+    (void)ask(&c, INT32_MAX, &ids);
+    ok(same(&ids, &want), "and so does a NUL");
     conversation_clear(&c);
     buf_clear(&ids);
     buf_clear(&want);
@@ -188,6 +195,31 @@ static void test_job(void)
     refused(file, NULL, "--system: message 1 is of the system");
     buf_clear(&ids);
     buf_clear(&want);
+}
+
+/* What a model makes can be an order to a terminal. */
+static void test_terminal(void)
+{
+    static const char text[] = "a\n\tb\x1b]52;c;eA==\x07\r\x7f\xc2\x9b"
+                               "2J\x9b\xc3\xa4";
+    char *shown = NULL;
+    size_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        FILE *f = open_memstream(&shown, &n);
+        if (f == NULL)
+            exit(1);
+        token_text_print(f, i == 1, text, sizeof(text) - 1);
+        if (fclose(f) != 0)
+            exit(1);
+        is_str(shown,
+               i == 0 ? text
+                      : "a\n\tb\xef\xbf\xbd]52;c;eA==\xef\xbf\xbd"
+                        "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+                        "2J\xef\xbf\xbd\xc3\xa4",
+               i == 0 ? "a file has the bytes as they are"
+                      : "a terminal gets no control characters");
+        free(shown);
+    }
 }
 
 static void test_rates(void)
@@ -246,6 +278,7 @@ int main(void)
     test_many();
     test_bytes();
     test_job();
+    test_terminal();
     test_rates();
     (void)snprintf(command, sizeof(command), "%s/chat_template.jinja", dir);
     (void)unlink(command);
