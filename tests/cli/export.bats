@@ -151,6 +151,24 @@ END
     grep -aq llama.attention.sliding_window out.gguf
 }
 
+# scaled CHANGE: the Qwen2 with another yarn.
+scaled() { jq ".rope_scaling.truncate = true | $1" "$data/llama-qwen2/config.json" >qwen2/config.json; }
+
+@test "yarn is written as it is computed, or refused" {
+    small qwen2
+    scaled '.rope_scaling.attention_factor = 1.25'
+    refused 65 "attention_factor 1.25 of yarn: readers of GGUF compute with 0.1 ln(factor) + 1 = 1.138629" \
+        export --gguf f16 qwen2 -o out.gguf
+    scaled '.rope_scaling.attention_factor = 1.1386294361119891'
+    "$model" -q export --gguf f16 qwen2 -o equal.gguf
+    scaled '.rope_scaling.beta_fast = 32 | .rope_scaling.beta_slow = 1'
+    "$model" -q export --gguf f16 qwen2 -o usual.gguf
+    # which a 0 stands for, as in transformers
+    scaled '.rope_scaling.beta_fast = 0 | .rope_scaling.beta_slow = 0'
+    "$model" -q export --gguf f16 qwen2 -o zero.gguf
+    cmp usual.gguf zero.gguf
+}
+
 @test "what is no model, or one that llama.cpp does not have, is refused" {
     refused 66 "nowhere" export --gguf f16 nowhere -o out.gguf
     refused 65 "mgpu-model merge BASE --adapter $data/llama-tied/adapter -o MERGED" \

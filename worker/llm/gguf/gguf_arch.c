@@ -23,8 +23,8 @@ static const json_t *rope_of(const json_t *config)
     return all != NULL ? all : config_value(config, "rope_scaling");
 }
 
-/* llama.cpp scales queries and keys by 0.1 ln(factor) + 1, or by what
- * attention_factor says. */
+/* llama.cpp scales queries and keys by 0.1 ln(factor) + 1: it has a key for
+ * another factor, but computes this one in its place. */
 static int check_yarn(const struct llama_config *c, const json_t *rope,
                       struct error *err)
 {
@@ -33,12 +33,17 @@ static int check_yarn(const struct llama_config *c, const json_t *rope,
     if (!c->scaling.truncates)
         return error_set(err, ERR_INVAL,
                          "truncate: false of yarn has no key in GGUF");
-    if (config_value(rope, "attention_factor") == NULL &&
-        fabs(c->scaling.attention - usual) > 1e-9)
+    if (fabs(c->scaling.attention - usual) <= 1e-6 * usual)
+        return 0;
+    if (config_value(rope, "attention_factor") != NULL)
         return error_set(err, ERR_INVAL,
-                         "mscale of yarn has no key in GGUF for this "
-                         "architecture");
-    return 0;
+                         "attention_factor %g of yarn: readers of GGUF compute "
+                         "with 0.1 ln(factor) + 1 = %.7g, whatever the key "
+                         "rope.scaling.yarn_attn_factor says",
+                         c->scaling.attention, usual);
+    return error_set(err, ERR_INVAL,
+                     "mscale of yarn has no key in GGUF for this "
+                     "architecture");
 }
 
 int gguf_arch_find(const struct llama_config *c, const json_t *config,
@@ -121,13 +126,13 @@ static int put_sizes(const struct gguf_arch *a, const struct llama_config *c,
     return put_real(a, "attention.layer_norm_rms_epsilon", c->norm_eps, m, err);
 }
 
-/* A number that config.json gives; one that is absent has no key. */
+/* A number that config.json gives, as it is read there: a beta of 0 is the
+ * usual one. One that is absent has no key. */
 static int put_given(const struct gguf_arch *a, const json_t *rope,
-                     const char *from, const char *name, struct gguf_meta *m,
-                     struct error *err)
+                     const char *from, double v, const char *name,
+                     struct gguf_meta *m, struct error *err)
 {
-    const json_t *v = config_value(rope, from);
-    return v == NULL ? 0 : put_real(a, name, json_number_value(v), m, err);
+    return config_value(rope, from) == NULL ? 0 : put_real(a, name, v, m, err);
 }
 
 /* Dynamic scaling is plain within the positions of the model, and llama3's is a
@@ -152,13 +157,13 @@ static int put_rotation(const struct gguf_arch *a, const struct llama_config *c,
         return 0;
     if (put_count(a, "rope.scaling.original_context_length",
                   s->original_max_positions, m, err) < 0 ||
-        put_given(a, rope, "attention_factor", "rope.scaling.yarn_attn_factor",
-                  m, err) < 0 ||
-        put_given(a, rope, "beta_fast", "rope.scaling.yarn_beta_fast", m, err) <
-            0)
+        put_given(a, rope, "attention_factor", s->attention,
+                  "rope.scaling.yarn_attn_factor", m, err) < 0 ||
+        put_given(a, rope, "beta_fast", s->beta_fast,
+                  "rope.scaling.yarn_beta_fast", m, err) < 0)
         return -1;
-    return put_given(a, rope, "beta_slow", "rope.scaling.yarn_beta_slow", m,
-                     err);
+    return put_given(a, rope, "beta_slow", s->beta_slow,
+                     "rope.scaling.yarn_beta_slow", m, err);
 }
 
 /* The window, and, where only some layers have it, which do. */
