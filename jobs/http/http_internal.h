@@ -101,9 +101,13 @@ void http_net_of(const char *peer, char net[HTTP_PEER_CAP]);
  * x may be gone after it. */
 void http_dispatch(struct http_server *s, struct http_exchange *x);
 
+/* http_hup.c: asks whether the client leaves; ends the connection, a moment
+ * later, from the loop. */
+int http_conn_watch_hup(struct http_conn *c);
+void http_conn_drop(struct http_conn *c);
+
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);
-int http_conn_watch_hup(struct http_conn *c);
 void http_conn_set_idle(struct http_conn *c, bool is_limited);
 bool http_conn_is_open(const struct http_conn *c);
 size_t http_conn_behind(const struct http_conn *c); /* bytes not yet taken */

@@ -104,7 +104,7 @@ static void on_accept_error(struct evconnlistener *l, void *arg)
  * again, until that works. */
 static void look_again(struct http_conn *c)
 {
-    if (c->hup && !event_pending(c->hup, EV_CLOSED, NULL))
+    if (c->hup && !event_pending(c->hup, EV_CLOSED | EV_TIMEOUT, NULL))
         (void)event_add(c->hup, NULL);
     short wants = bufferevent_get_enabled(c->bev);
     if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)

@@ -10,7 +10,7 @@
  *
  * While a request is being answered evhttp does not read from its client and
  * so does not see it leave. For an answer that comes at once that is well;
- * a stream asks the kernel (EV_CLOSED) instead. evhttp's timeouts would end a
+ * a stream asks the kernel instead (http_hup.c). evhttp's timeouts would end a
  * stream that has nothing to say; they are off until it has been sent.
  */
 #include "jobs/http/http_server.h"
@@ -33,6 +33,7 @@ enum {
     /* evhttp's own limit, whose answer is HTML: we answer before it does. */
     HEADERS_HTML_BYTES = 4 * HEADERS_MAX_BYTES,
     WRITE_BYTES = 256 << 10, /* at once: what a socket takes, in 50 us */
+    AHEAD_BYTES = 64 << 10,  /* of later requests, while one is answered */
     TCP_LEAVES = 8           /* one of so many connections is none of TCP's */
 };
 
@@ -215,6 +216,16 @@ static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info,
     take_head(c, in, info->n_added);
 }
 
+/* evhttp reads while a stream is answered, and also a line that does not end:
+ * more stays in the socket. A body is taken from the buffer when it is whole.
+ */
+static void bound_input(struct http_conn *c, bool is_answered)
+{
+    size_t most = c->s->conf.max_body_bytes + HEADERS_HTML_BYTES;
+    bufferevent_setwatermark(c->bev, EV_READ, 0,
+                             is_answered ? AHEAD_BYTES : most);
+}
+
 static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
 {
     struct http_server *s = arg;
@@ -226,6 +237,7 @@ static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
     c->s = s;
     c->bev = bev;
     c->fd = -1;
+    bound_input(c, false);
     ring_add(&s->fresh, c);
     c->deadline = evtimer_new(base, on_deadline, c);
     c->head_deadline = evtimer_new(base, on_head_deadline, c);
@@ -353,20 +365,6 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
         http_exchange_lost(x);
 }
 
-static void on_hup(evutil_socket_t fd, short what, void *arg)
-{
-    struct http_conn *c = arg;
-    (void)fd;
-    (void)what;
-    evhttp_connection_free(c->evcon); /* calls on_close */
-}
-
-int http_conn_watch_hup(struct http_conn *c)
-{
-    c->hup = event_new(c->s->base, c->fd, EV_CLOSED, on_hup, c);
-    return c->hup ? event_add(c->hup, NULL) : -1;
-}
-
 void http_conn_answered(struct http_conn *c)
 {
     c->x = NULL;
@@ -413,8 +411,10 @@ static struct http_conn *conn_of(struct http_server *s,
 static void on_complete(struct evhttp_request *req, void *arg)
 {
     struct http_conn *c = conn_of(arg, req);
-    if (c)
+    if (c) {
         http_conn_set_idle(c, true);
+        bound_input(c, false);
+    }
     struct evbuffer *in = c ? bufferevent_get_input(c->bev) : NULL;
     if (in && evbuffer_get_length(in) > 0) {
         arm(c); /* the next request has begun to arrive */
@@ -438,6 +438,7 @@ static void on_request(struct evhttp_request *req, void *arg)
         evhttp_connection_set_closecb(c->evcon, on_close, c);
     }
     evhttp_request_set_on_complete_cb(req, on_complete, s);
+    bound_input(c, true);
     assert(!c->x); /* evhttp answers one request before it reads the next */
     c->x = x;
     x->conn = c;

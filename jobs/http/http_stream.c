@@ -11,10 +11,8 @@
 /* The loop calls it a moment later. */
 static void drop(struct http_exchange *x)
 {
-    if (!x->conn->hup)
-        return;
     x->dropped = true;
-    event_active(x->conn->hup, EV_CLOSED, 0);
+    http_conn_drop(x->conn);
 }
 
 void http_stream_start(struct http_exchange *x, const char *type,
@@ -47,7 +45,8 @@ static void on_drained(struct evhttp_connection *evcon, void *arg)
 {
     struct http_exchange *x = arg;
     (void)evcon;
-    x->drained(x->closed_arg);
+    if (x->drained)
+        x->drained(x->closed_arg);
 }
 
 void http_stream_on_drained(struct http_exchange *x, void (*drained)(void *arg))
@@ -138,8 +137,9 @@ void http_stream_send_shared(struct http_exchange *x, struct http_shared *b)
 void http_stream_end(struct http_exchange *x)
 {
     if (x->req && x->dropped) {
-        x->closed = NULL; /* a cut reply must not look whole: it ends with */
-        return;           /* its connection, which is on its way down */
+        x->closed = NULL;  /* a cut reply must not look whole: it ends with */
+        x->drained = NULL; /* its connection, which is on its way down */
+        return;
     }
     if (x->req) {
         struct evhttp_request *req = x->req;
