@@ -10,6 +10,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,25 +42,45 @@ static void put_address(const struct sockaddr_storage *a, __be16 *ret_port,
     }
 }
 
+/* A socket that its process has closed has no inode, and uid 0. Where there is
+ * none for the connection the kernel takes one that listens at its port. */
+static int64_t uid_of(const struct inet_diag_msg *m)
+{
+    if (m->idiag_state == TCP_LISTEN)
+        return HTTP_LOCAL_UNKNOWN;
+    if (m->idiag_state != TCP_ESTABLISHED || m->idiag_inode == 0)
+        return HTTP_LOCAL_LEFT;
+    return (int64_t)m->idiag_uid;
+}
+
 /* The kernel answers before send(2) returns. */
 static int64_t ask(const struct question *q)
 {
     struct answer a;
-    int64_t uid = -1;
+    int64_t uid = HTTP_LOCAL_UNKNOWN;
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (fd < 0)
-        return -1;
+        return uid;
     if (send(fd, q, sizeof(*q), 0) == (ssize_t)sizeof(*q)) {
         ssize_t n = recv(fd, &a, sizeof(a), MSG_DONTWAIT);
         if (n >= (ssize_t)(sizeof(a.head) + sizeof(a.msg)) &&
             a.head.nlmsg_type == SOCK_DIAG_BY_FAMILY)
-            uid = (int64_t)a.msg.idiag_uid;
+            uid = uid_of(&a.msg);
     }
     (void)close(fd);
     return uid;
 }
 
-int64_t http_local_uid(const struct http_exchange *x)
+static bool is_established(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    memset(&info, 0, sizeof(info));
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           info.tcpi_state == TCP_ESTABLISHED;
+}
+
+int64_t http_local_uid_of(int fd)
 {
     struct sockaddr_storage peer, own;
     socklen_t peer_len = sizeof(peer), own_len = sizeof(own);
@@ -74,13 +95,20 @@ int64_t http_local_uid(const struct http_exchange *x)
     };
     memset(&peer, 0, sizeof(peer));
     memset(&own, 0, sizeof(own));
-    if (!x->conn ||
-        getpeername(x->conn->fd, (struct sockaddr *)&peer, &peer_len) < 0 ||
-        getsockname(x->conn->fd, (struct sockaddr *)&own, &own_len) < 0 ||
-        (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
-        return -1;
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0 ||
+        getsockname(fd, (struct sockaddr *)&own, &own_len) < 0)
+        return HTTP_LOCAL_LEFT;
+    if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6)
+        return HTTP_LOCAL_UNKNOWN;
     q.req.sdiag_family = (__u8)peer.ss_family;
     put_address(&peer, &q.req.id.idiag_sport, q.req.id.idiag_src);
     put_address(&own, &q.req.id.idiag_dport, q.req.id.idiag_dst);
-    return ask(&q);
+    int64_t uid = ask(&q);
+    /* What was said of a client that has left by now may be of another. */
+    return is_established(fd) ? uid : HTTP_LOCAL_LEFT;
+}
+
+int64_t http_local_uid(const struct http_exchange *x)
+{
+    return x->conn ? http_local_uid_of(x->conn->fd) : HTTP_LOCAL_LEFT;
 }

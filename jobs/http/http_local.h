@@ -10,8 +10,14 @@
 
 struct http_exchange;
 
-/* The uid of the client's socket; -1: it is on another machine, the client has
- * left, or the kernel does not say (it was built without INET_DIAG). */
+enum { HTTP_LOCAL_UNKNOWN = -1, HTTP_LOCAL_LEFT = -2 };
+
+/* The uid of the client's socket. UNKNOWN: it is on another machine, or the
+ * kernel does not say (it was built without INET_DIAG). LEFT: the client has
+ * ended its half of the connection, or all of it; whose it was is no longer to
+ * be known. */
 int64_t http_local_uid(const struct http_exchange *x);
+/* The same. in  fd  a connected socket */
+int64_t http_local_uid_of(int fd);
 
 #endif

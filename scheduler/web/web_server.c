@@ -74,7 +74,7 @@ static int check_place(const struct web_server *w,
     const struct web_seen s = see(x);
     int64_t own = (int64_t)geteuid();
     int64_t uid = w->is_unix ? http_uid(x) : http_local_uid(x);
-    bool is_unknown = !w->is_unix && (uid < 0 || uid == 0);
+    bool is_unknown = !w->is_unix && (uid == HTTP_LOCAL_UNKNOWN || uid == 0);
     if (uid != own && !is_unknown)
         return error_set(err, ERR_DENIED, "mgpu-web belongs to another user");
     return web_guard_origin(&w->guard, &s, err);

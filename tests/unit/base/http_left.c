@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "jobs/http/http_internal.h"
+#include "jobs/http/http_local.h"
 #include "tests/unit/base/http_host.h"
 
 /* What a client sends at most, and more than the server may keep of it. */
@@ -15,6 +16,8 @@ enum { SENT_BYTES = 8 << 20, KEPT_BYTES = 256 << 10, BODY_BYTES = 150000 };
 
 static char sock[64];
 static atomic_int n_asked, n_left, n_closed, n_late;
+static atomic_int n_away; /* clients that on_uid() waits for */
+static atomic_llong uid_was;
 
 /* ---- the server's side ----------------------------------------------------
  */
@@ -45,6 +48,18 @@ static void on_tail(void *arg, struct http_exchange *x)
     (void)arg;
     http_stream_start(x, "application/jsonl", on_closed, NULL);
     http_stream_send(x, "hello\n", 6);
+}
+
+/* Asks for the uid when the client has left. */
+static void on_uid(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    atomic_fetch_add(&n_asked, 1);
+    while (atomic_load(&n_away) == 0)
+        (void)poll(NULL, 0, 1);
+    atomic_store(&uid_was, http_local_uid(x));
+    atomic_store(&n_away, 0);
+    http_reply_text(x, 200, "text/plain", "", 0);
 }
 
 /* The most that the server keeps of what a client has sent. */
@@ -128,7 +143,7 @@ static const struct http_route routes[] = {
     {"GET", "/hang", on_hang}, {"GET", "/tail", on_tail},
     {"GET", "/kept", on_kept}, {"POST", "/body", on_body},
     {"GET", "/deaf", on_deaf}, {"GET", "/cut", on_cut},
-    {NULL, NULL, NULL},
+    {"GET", "/uid", on_uid},   {NULL, NULL, NULL},
 };
 
 static const struct http_server_conf server = {
@@ -190,6 +205,47 @@ static void test_left(const struct host *h)
         }
     }
     ok(atomic_load(&n_asked) == asked, "and the other request does not run");
+}
+
+/* The uid that the server sees when the client has done what `leave` does. */
+static long long uid_after(const struct host *h, void (*leave)(int fd))
+{
+    int want = atomic_load(&n_asked) + 1, fd = dial_tcp(h->port);
+    say(fd, "GET /uid HTTP/1.1\r\nHost: x\r\n\r\n");
+    if (!became(&n_asked, want))
+        ok(false, "the request came");
+    leave(fd);
+    atomic_store(&n_away, 1);
+    if (!became(&n_away, 0))
+        ok(false, "and was answered");
+    return atomic_load(&uid_was);
+}
+
+static void stay(int fd)
+{
+    (void)fd;
+}
+
+static void hang_up(int fd)
+{
+    (void)close(fd);
+}
+
+static void half_close(int fd)
+{
+    (void)shutdown(fd, SHUT_WR);
+}
+
+static void test_uid(const struct host *h)
+{
+    long long uid = uid_after(h, stay);
+    ok(uid == (long long)getuid() || uid == HTTP_LOCAL_UNKNOWN,
+       "S19: the uid of a client that is there: %lld", uid);
+    is_int(uid_after(h, hang_up), HTTP_LOCAL_LEFT,
+           "S19: of one that has closed nothing is known");
+    is_int(uid_after(h, reset), HTTP_LOCAL_LEFT, "S19: nor after a reset");
+    is_int(uid_after(h, half_close), HTTP_LOCAL_LEFT,
+           "S19: nor of one that may close at any time");
 }
 
 static void test_cut(void)
@@ -278,6 +334,7 @@ int main(void)
     (void)snprintf(sock, sizeof(sock), "/tmp/mgpu-left.%d", (int)getpid());
     host_start(&h, &server, sock, "127.0.0.1:0");
     test_left(&h);
+    test_uid(&h);
     test_cut();
     test_deaf();
     test_kept();
