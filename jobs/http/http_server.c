@@ -341,7 +341,11 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     http_net_of(c->peer, c->net);
     http_conn_set_idle(c, true);
     arm(c);
-    if (is_too_many(s, c, false) && is_too_many(s, c, true))
+    if (c->peer[0] && s->conf.is_shut_out &&
+        s->conf.is_shut_out(s->conf.arg, fd))
+        refuse(c, 403, "Forbidden", "DENIED",
+               "this server belongs to another user");
+    else if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",
                "too many connections, try again later");
 }

@@ -59,6 +59,8 @@ struct http_server_conf {
     /* Whose connections over the unix socket are taken also when max_clients
      * are there, HTTP_MORE of them. NULL: nobody's. */
     bool (*is_let_in)(void *arg, int64_t uid);
+    /* Whether a connection over TCP ends at once, with 403; NULL: none does. */
+    bool (*is_shut_out)(void *arg, int fd);
     /* Around each call of a handler, while which the loop stands still; may
      * be NULL. in  path  the route's */
     void (*enter)(void *arg);
@@ -72,8 +74,7 @@ void http_server_destroy(struct http_server *s); /* NULL is fine */
 /* Sets max_clients_per_uid for connections that come from now on. */
 void http_server_set_per_uid(struct http_server *s, int32_t max);
 
-/* Accepts nobody any more and removes the socket; those who are connected
- * stay. */
+/* Accepts nobody any more and removes the socket; clients that it has stay. */
 void http_server_close(struct http_server *s);
 
 /* To be called when libevent has logged that something failed: of all servers
@@ -142,8 +143,8 @@ void http_again(struct http_exchange *x);
 void http_watch_left(struct http_exchange *x, void (*left)(void *arg),
                      void *arg);
 
-/* ---- the reply; exactly one of these, once
- * ----------------------------------- */
+/* ---- the reply; exactly one of these, once --------------------------------
+ */
 /* A header of the reply that follows. One named Cache-Control replaces the
  * no-store that replies have. */
 void http_add_header(struct http_exchange *x, const char *name,
@@ -162,7 +163,6 @@ void http_reply_err(struct http_exchange *x, const struct error *err);
 /* The same with another status, for a code that may be anybody's fault. */
 void http_reply_err_as(struct http_exchange *x, int status,
                        const struct error *err);
-
 /* 429, with the header Retry-After in whole seconds and "retry_after_s" in the
  * error: nothing was done. */
 void http_reply_retry(struct http_exchange *x, const struct error *err,

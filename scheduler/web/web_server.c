@@ -26,7 +26,7 @@
 
 /* A browser has six connections to a host, and streams keep theirs. */
 enum { CLIENTS = 128, BODY_MAX_BYTES = 2 << 20 };
-static const double request_s = 30, header_s = 10;
+static const double request_s = 30, header_s = 10, idle_s = 30;
 
 struct web_server {
     struct http_server *http;
@@ -68,15 +68,28 @@ static struct web_seen see(const struct http_exchange *x)
 /* A browser sends the cookie to every port of a host, and so to a server of
  * another user of this machine. So whoever has it must also be this user. Of
  * TCP the kernel may not know, and a proxy of this machine's is root's. */
-static int check_place(const struct web_server *w,
-                       const struct http_exchange *x, struct error *err)
+static bool is_user(const struct web_server *w, int64_t uid)
+{
+    return uid == (int64_t)geteuid() ||
+           (!w->is_unix && (uid == HTTP_LOCAL_UNKNOWN || uid == 0));
+}
+
+/* Before the first request: another user's connections must not take the room
+ * of this one's. */
+static bool is_shut_out(void *arg, int fd)
+{
+    const struct web_server *w = arg;
+    return !is_user(w, http_local_uid_of(fd));
+}
+
+static int check_place(const struct web_server *w, struct http_exchange *x,
+                       struct error *err)
 {
     const struct web_seen s = see(x);
-    int64_t own = (int64_t)geteuid();
-    int64_t uid = w->is_unix ? http_uid(x) : http_local_uid(x);
-    bool is_unknown = !w->is_unix && (uid == HTTP_LOCAL_UNKNOWN || uid == 0);
-    if (uid != own && !is_unknown)
+    if (!is_user(w, w->is_unix ? http_uid(x) : http_local_uid(x))) {
+        http_add_header(x, "Connection", "close");
         return error_set(err, ERR_DENIED, "mgpu-web belongs to another user");
+    }
     return web_guard_origin(&w->guard, &s, err);
 }
 
@@ -340,6 +353,8 @@ int web_server_create(struct event_base *base,
         .max_body_bytes = BODY_MAX_BYTES,
         .request_timeout_s = request_s,
         .header_timeout_s = header_s,
+        .idle_timeout_s = idle_s,
+        .is_shut_out = is_shut_out,
         .headers = headers,
         .max_clients = CLIENTS,
         .max_clients_per_uid = CLIENTS,
