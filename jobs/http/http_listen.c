@@ -189,7 +189,7 @@ static int refuse(const char *path, pid_t pid, struct error *err)
         (void)snprintf(who, sizeof(who), ", process %ld", (long)pid);
     return error_set(err, ERR_STATE,
                      "another daemon answers at '%s'%s: stop it, or use "
-                     "another --socket",
+                     "another socket",
                      path, who);
 }
 

@@ -151,7 +151,9 @@ static void on_drained(void *arg)
     if (!p->is_paused)
         return;
     p->is_paused = false;
-    (void)curl_easy_pause(p->easy, CURLPAUSE_CONT);
+    CURLcode rc = curl_easy_pause(p->easy, CURLPAUSE_CONT);
+    if (rc != CURLE_OK) /* nothing else would end it */
+        pass_end(p, rc);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *arg)
@@ -420,4 +422,16 @@ void web_upstream_pass(struct web_upstream *u, struct http_exchange *x)
         return;
     }
     http_watch_left(x, on_left, p);
+}
+
+void web_upstream_cut_streams(struct web_upstream *u)
+{
+    for (struct pass *p = u->first, *next; p; p = next) {
+        struct http_exchange *x = p->x;
+        next = p->next;
+        if (!p->is_started)
+            continue;
+        pass_free(p);
+        http_stream_cut(x);
+    }
 }

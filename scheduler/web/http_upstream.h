@@ -32,4 +32,7 @@ void web_upstream_destroy(struct web_upstream *u);
  */
 void web_upstream_pass(struct web_upstream *u, struct http_exchange *x);
 
+/* Cuts the replies that have begun. */
+void web_upstream_cut_streams(struct web_upstream *u);
+
 #endif

@@ -3,6 +3,7 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/wire/wire.h"
@@ -63,12 +64,15 @@ static int announce(const struct web_server *w, const char *where,
     (void)printf("%s\n", web_server_url(w));
     if (fflush(stdout) != 0)
         return error_sys(err, errno, "write the URL to standard output");
-    if (strncmp(where, "unix:", 5) == 0)
+    if (strncmp(where, "unix:", 5) == 0) {
+        char *path = realpath(where + 5, NULL); /* ssh is not started here */
         (void)fprintf(
             stderr,
             "%s: on your computer, 'ssh -NL %d:%s THIS-HOST' leads to "
             "it\n",
-            tool.name, WEB_SERVER_PORT, where + 5);
+            tool.name, WEB_SERVER_PORT, path ? path : where + 5);
+        free(path);
+    }
     return 0;
 }
 
@@ -90,6 +94,8 @@ static int serve(struct event_base *base, const struct web_server_conf *conf,
         rc = web_server_create(base, conf, &w, err);
     if (rc == 0)
         rc = announce(w, conf->listen, err);
+    if (rc == 0)
+        web_server_learn(w);
     if (rc == 0 && event_base_dispatch(base) < 0)
         rc = error_set(err, ERR_INTERNAL, "the event loop failed");
     web_server_destroy(w);

@@ -33,7 +33,8 @@ struct web_server {
     struct web_upstream *up;
     struct web_guard guard;
     bool is_read_only, is_unix;
-    char cluster[128]; /* "": the daemon did not answer at the start */
+    const char *daemon; /* its URL; borrowed */
+    char cluster[128];  /* "": the daemon did not answer at the start */
     char url[384];
 };
 
@@ -103,9 +104,6 @@ static bool is_admitted(const struct web_server *w, struct http_exchange *x)
         rc = error_set(&err, ERR_DENIED,
                        "no session: open the URL with the token, which "
                        "mgpu-web printed when it started");
-    if (rc == 0 && w->is_read_only && strcmp(s.method, "GET") != 0)
-        rc = error_set(&err, ERR_DENIED,
-                       "this page is read-only (mgpu-web --read-only)");
     if (rc < 0)
         http_reply_err(x, &err);
     return rc == 0;
@@ -218,6 +216,7 @@ static void serve_logout(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
+    web_upstream_cut_streams(w->up);
     web_guard_cookie(&w->guard, &s, false, cookie);
     http_add_header(x, "Set-Cookie", cookie);
     reply_object(x, json_pack("{s:s}", "schema", "mgpu.web/1"));
@@ -229,7 +228,11 @@ static void serve_daemon(void *arg, struct http_exchange *x)
     struct error err = ERROR_INIT;
     if (!is_admitted(w, x))
         return;
-    if (web_path_check(http_target(x), &err) < 0)
+    int rc = web_path_check(http_target(x), &err);
+    if (rc == 0 && w->is_read_only && strcmp(http_method(x), "GET") != 0)
+        rc = error_set(&err, ERR_DENIED,
+                       "this page is read-only (mgpu-web --read-only)");
+    if (rc < 0)
         http_reply_err(x, &err);
     else
         web_upstream_pass(w->up, x);
@@ -325,21 +328,6 @@ static int listen_tcp(struct web_server *w, const char *where,
     return 0;
 }
 
-/* Asks once: a daemon that is away is no reason not to start. */
-static void learn_cluster(struct web_server *w, const char *daemon)
-{
-    struct error err;
-    struct client *c = NULL;
-    json_t *o = NULL;
-    if (client_create(daemon, 0, &c, &err) < 0)
-        return;
-    if (client_get(c, &o, &err, "/v1/status") == 0)
-        (void)snprintf(w->cluster, sizeof(w->cluster), "%s",
-                       field_str(o, "cluster"));
-    json_decref(o);
-    client_destroy(c);
-}
-
 int web_server_create(struct event_base *base,
                       const struct web_server_conf *conf,
                       struct web_server **ret, struct error *err)
@@ -361,6 +349,7 @@ int web_server_create(struct event_base *base,
         .max_clients_per_net = CLIENTS,
     };
     w->is_read_only = conf->is_read_only;
+    w->daemon = conf->daemon;
     if (web_upstream_create(base, conf->daemon, &w->up, err) < 0 ||
         http_server_create(base, &http, &w->http, err) < 0 ||
         (strncmp(conf->listen, "unix:", 5) == 0
@@ -369,9 +358,22 @@ int web_server_create(struct event_base *base,
         web_server_destroy(w);
         return -1;
     }
-    learn_cluster(w, conf->daemon);
     *ret = w;
     return 0;
+}
+
+void web_server_learn(struct web_server *w)
+{
+    struct error err;
+    struct client *c = NULL;
+    json_t *o = NULL;
+    if (client_create(w->daemon, 0, &c, &err) < 0)
+        return;
+    if (client_get(c, &o, &err, "/v1/status") == 0)
+        (void)snprintf(w->cluster, sizeof(w->cluster), "%s",
+                       field_str(o, "cluster"));
+    json_decref(o);
+    client_destroy(c);
 }
 
 void web_server_destroy(struct web_server *w)

@@ -11,7 +11,7 @@ struct web_server;
 
 struct web_server_conf {
     const char *listen; /* "unix:PATH" or "HOST:PORT" */
-    const char *daemon; /* unix:PATH or http://HOST:PORT */
+    const char *daemon; /* unix:PATH or http://HOST:PORT; borrowed */
     bool is_read_only;  /* passes on no request that changes something */
 };
 
@@ -24,6 +24,10 @@ int web_server_create(struct event_base *base,
                       const struct web_server_conf *conf,
                       struct web_server **ret, struct error *err) MUST_CHECK;
 void web_server_destroy(struct web_server *w); /* NULL is fine */
+
+/* Asks the daemon once for the name of its cluster, and waits for the answer. A
+ * daemon that is away is no error. */
+void web_server_learn(struct web_server *w);
 
 /* The URL with the token, valid as long as w. Behind a unix socket its port is
  * WEB_SERVER_PORT, an example. */

@@ -49,7 +49,7 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     run --separate-stderr ctld --local --state-dir "$ctld_dir/other" \
         --socket "$ctld_dir/sock"
     [ "$status" -eq 73 ]
-    [[ $stderr == *"another daemon answers at '$ctld_dir/sock', process $ctld_pid: stop it, or use another --socket"* ]]
+    [[ $stderr == *"another daemon answers at '$ctld_dir/sock', process $ctld_pid: stop it, or use another socket"* ]]
     [ ! -e "$ctld_dir/other" ] # who is refused leaves nothing behind
     ctld_ready
 }

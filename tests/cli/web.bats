@@ -270,6 +270,16 @@ post() {
     [ "$(ask /v1/jobs -b jar)" = 200 ]
 }
 
+@test "the URL comes before the daemon's answer" {
+    ctld_start
+    kill -STOP "$ctld_pid"
+    web_start --url "unix:$ctld_dir/sock"
+    kill -CONT "$ctld_pid"
+    enter
+    [ "$(ask /web/config -b jar)" = 200 ]
+    [ "$(json '$.cluster' <body)" = local ]
+}
+
 @test "--read-only passes on no request that changes something" {
     ctld_start
     web_start --read-only
@@ -282,6 +292,10 @@ post() {
     [ "$(code)" = DENIED ]
     grep -q 'read-only' body
     not job_is "$job" CANCELLED
+    # What it changes is the page's own.
+    cp jar kept
+    [ "$(post /web/logout)" = 200 ]
+    [ "$(ask / -b kept)" = 403 ]
 }
 
 @test "a logout makes the cookie worthless" {
@@ -291,8 +305,16 @@ post() {
     [ "$(ask /web/logout -b jar -X POST)" = 403 ]
     [ "$(ask / -b jar)" = 200 ]
     cp jar kept
+    submit_command waits sleep 600
+    curl --silent --no-buffer -b jar "$base/v1/watch" >watched 3>&- &
+    stream=$!
+    wait_for 60 test -s watched
     [ "$(post /web/logout)" = 200 ]
     grep -qi "^Set-Cookie: mgpu-web-$port=; .*Max-Age=0" head
+    # What the page was reading ends, too.
+    stream_gone() { not kill -0 "$stream" 2>/dev/null; }
+    wait_for 60 stream_gone
+    not wait "$stream"
     [ "$(ask / -b kept)" = 403 ]
     enter
     [ "$(ask / -b jar)" = 200 ]
@@ -305,9 +327,12 @@ post() {
     run timeout 60 "$MGPU_BIN/mgpu-web" --listen "unix:$PWD/open/sock"
     [ "$status" -eq 64 ]
     [[ $output == *"your own directory"* ]]
-    web_start --listen "unix:$PWD/mine/sock"
+    web_start --listen unix:mine/sock
     [ "$(stat -c %a mine/sock)" = 600 ]
-    grep -q "ssh -NL 8080:$PWD/mine/sock" web.err
+    grep -q "ssh -NL 8080:$(pwd -P)/mine/sock" web.err # from anywhere
+    run timeout 60 "$MGPU_BIN/mgpu-web" --listen unix:mine/sock
+    [ "$status" -eq 73 ]
+    [[ $output == *"process $web_pid: stop it, or use another socket"* ]]
     # ssh may give it any port.
     base=http://localhost:9999
     [ "$(ask "/?token=$token" -c jar --unix-socket mine/sock)" = 303 ]
