@@ -213,7 +213,15 @@ static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info,
         return;
     if (!evtimer_pending(c->deadline, NULL))
         arm(c);
-    take_head(c, in, info->n_added);
+    if (evbuffer_get_length(in) <=
+        c->s->conf.max_body_bytes + HEADERS_HTML_BYTES / 2) {
+        take_head(c, in, info->n_added);
+        return;
+    }
+    /* evhttp waits for more than it may have, such as the end of a line. */
+    refuse(c, 413, "Payload Too Large", "LIMIT",
+           "the request is longer than a request may be");
+    drop_deaf(c);
 }
 
 /* evhttp reads while a stream is answered, and also a line that does not end:

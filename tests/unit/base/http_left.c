@@ -305,6 +305,21 @@ static void test_kept(void)
     ok(n < KEPT_BYTES, "S02: of the length of a chunk %ld", n);
 }
 
+static void test_endless(void)
+{
+    static char block[1 << 16];
+    int fd = dial_unix(sock);
+    ssize_t n = 0;
+    memset(block, '0', sizeof(block));
+    say(fd, "POST /body HTTP/1.1\r\nHost: x\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n");
+    for (size_t sent = 0; n >= 0 && sent < SENT_BYTES; sent += (size_t)n)
+        n = write(fd, block, sizeof(block));
+    ok(n < 0 && strstr(hear(fd, NULL), " 413 "),
+       "S02: a line that does not end is refused");
+    (void)close(fd);
+}
+
 /* Bodies of the greatest size, each right behind the other. */
 static void test_behind(void)
 {
@@ -338,6 +353,7 @@ int main(void)
     test_cut();
     test_deaf();
     test_kept();
+    test_endless();
     test_behind();
     host_stop(&h);
     return tap_done();
