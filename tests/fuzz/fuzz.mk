@@ -42,10 +42,12 @@ token_readers := $(row_readers) \
     worker/data/chat/chat_render.c \
     worker/data/chat/chat_table.c \
     worker/data/chat/chat_template.c \
+    worker/data/rows/token_cut.c \
     worker/data/text/chat_format.c \
     worker/data/text/messages.c \
     worker/data/text/ordered_work.c \
     worker/data/text/packing.c \
+    worker/data/text/prompt_completion.c \
     worker/data/text/token_data.c \
     worker/data/text/token_encode.c \
     worker/data/text/token_list.c \
