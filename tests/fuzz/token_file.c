@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "worker/checkpoint/crc64.h"
+#include "worker/data/chat/chat_tokenizer.h"
 #include "worker/llm/batches/token_rows.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -36,6 +37,14 @@ bool tokenizer_knows_behind(const struct tokenizer *t)
 {
     (void)t;
     return true;
+}
+
+void chat_tokenizer_end(const char *dir, const struct tokenizer *t,
+                        struct chat_text_end *ret)
+{
+    (void)dir;
+    (void)t;
+    *ret = (struct chat_text_end){.id = -1};
 }
 
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,

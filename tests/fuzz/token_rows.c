@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "worker/data/chat/chat_tokenizer.h"
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static const struct tokenizer_ids ids = {.size = 259, .bos = 1, .eos = 2};
@@ -36,6 +38,14 @@ bool tokenizer_knows_behind(const struct tokenizer *t)
 {
     (void)t;
     return true;
+}
+
+void chat_tokenizer_end(const char *dir, const struct tokenizer *t,
+                        struct chat_text_end *ret)
+{
+    (void)dir;
+    (void)t;
+    *ret = (struct chat_text_end){.id = -1};
 }
 
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t len,
