@@ -70,6 +70,8 @@ static void on_kept(void *arg, struct http_exchange *x)
     size_t most = 0;
     (void)arg;
     for (struct http_conn *c = s->conns.next; c != &s->conns; c = c->next) {
+        if (!http_conn_is_open(c)) /* libevent has freed its buffers */
+            continue;
         size_t n = evbuffer_get_length(bufferevent_get_input(c->bev));
         most = n > most ? n : most;
     }
