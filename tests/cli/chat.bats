@@ -16,17 +16,8 @@ turns() {
     cp "$stories/model.safetensors" "$MGPU_SRC/tests/golden/chat_ours.jinja" turns
     mv turns/chat_ours.jinja turns/chat_template.jinja
     jq '.eos_token_id = 509' "$stories/config.json" >turns/config.json
-    cat >turns/tokenizer.json <<END
-{"model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab": {
-$(for i in {0..511}; do
-        if [ "$i" -lt 256 ]; then printf '"<0x%02X>": %d' "$i" "$i"
-        else printf '"w%d": %d' "$i" "$i"; fi
-        [ "$i" = 511 ] || echo ,
-    done)}},
-"added_tokens": [{"id": 510, "content": "<|im_start|>"},
-    {"id": ${1:-511}, "content": "<|im_end|>"}],
-"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}
-END
+    bytes_json "[{\"id\": 510, \"content\": \"<|im_start|>\"},
+    {\"id\": ${1:-511}, \"content\": \"<|im_end|>\"}]" >turns/tokenizer.json
 }
 
 setup() {

@@ -152,3 +152,18 @@ job_has_ended() {
     *) return 1 ;;
     esac
 }
+
+# bytes_json TOKENS: a tokenizer.json of 512 tokens: bytes, words without use, and
+# the added TOKENS, a list in JSON.
+bytes_json() {
+    cat <<END
+{"model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab": {
+$(for i in {0..511}; do
+        if [ "$i" -lt 256 ]; then printf '"<0x%02X>": %d' "$i" "$i"
+        else printf '"w%d": %d' "$i" "$i"; fi
+        [ "$i" = 511 ] || echo ,
+    done)}},
+"added_tokens": $1,
+"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}
+END
+}

@@ -90,18 +90,9 @@ stories=$MGPU_SRC/jobs/examples/stories260K
 # named_eot [ID]: a tokenizer of bytes and of words without use, in "turns"; the
 # token of this id ends a message of Llama 3.
 named_eot() {
-    cat >turns/tokenizer.json <<END
-{"model": {"type": "BPE", "byte_fallback": true, "merges": [], "vocab": {
-$(for i in {0..511}; do
-        if [ "$i" -lt 256 ]; then printf '"<0x%02X>": %d' "$i" "$i"
-        else printf '"w%d": %d' "$i" "$i"; fi
-        [ "$i" = 511 ] || echo ,
-    done)}},
-"added_tokens": [{"id": 510, "content": "<|start_header_id|>"},
-    {"id": 511, "content": "<|end_header_id|>"},
-    {"id": ${1:-509}, "content": "<|eot_id|>"}],
-"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}
-END
+    bytes_json "[{\"id\": 510, \"content\": \"<|start_header_id|>\"},
+    {\"id\": 511, \"content\": \"<|end_header_id|>\"},
+    {\"id\": ${1:-509}, \"content\": \"<|eot_id|>\"}]" >turns/tokenizer.json
 }
 
 @test "generate: stops where Llama 3 ends a message" {
