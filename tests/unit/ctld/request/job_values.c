@@ -40,7 +40,7 @@ static void test_portions(void)
     ok(rc == 0, "%d rows", JOBS * ROWS);
     is_int(get(&r, "/v1/jobs?fields=id&values=many,absent"), 200, "all jobs");
     for (int job = 1; job <= JOBS; job++) {
-        char value[32];
+        char value[48];
         (void)snprintf(value, sizeof(value), "\"%d\":{\"many\":%d}", job, job);
         ok(has(&r, value), "%s: %s", value, buf_str(&r.body));
     }
