@@ -52,6 +52,15 @@ int rpc_quotas_scan(struct rpc_scan *s, struct buf *news,
 /* The longest time limit that one of these partitions takes, in minutes; 0: any
  * limit, or Slurm does not answer. */
 uint32_t rpc_partition_minutes(const char *names);
+/* The shortest limit, in minutes, that one of them gives a job that names none;
+ * MaxTime where there is no DefaultTime. 0: none, or Slurm does not answer.
+ * out  ret_is_default  it is a DefaultTime: no MaxWall makes it shorter */
+uint32_t rpc_partition_default(const char *names, bool *ret_is_default);
+/* Remembers each MaxWall. */
+int rpc_walls_read(const assoc_mgr_info_msg_t *m, struct error *err) MUST_CHECK;
+/* The shortest that may be a job's, in minutes; 0: none is known. qos NULL: the
+ * job names none, and may get any. */
+uint32_t rpc_walls_minutes(uid_t uid, const char *qos);
 /* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
 int rpc_partitions_check(const char *names, struct error *err) MUST_CHECK;

@@ -74,6 +74,28 @@ uint32_t rpc_partition_minutes(const char *names)
     return is_any ? 0 : most;
 }
 
+uint32_t rpc_partition_default(const char *names, bool *ret_is_default)
+{
+    uint32_t least = 0;
+    bool is_default = false;
+    (void)pthread_mutex_lock(&lock);
+    bool is_known = refresh(NULL) == 0;
+    for (uint32_t i = 0; is_known && i < known->record_count; i++) {
+        const partition_info_t *p = &known->partition_array[i];
+        bool has = p->default_time != NO_VAL;
+        uint32_t minutes = has ? p->default_time : p->max_time;
+        if (!is_meant(p, names) || minutes == INFINITE || minutes == NO_VAL)
+            continue;
+        if (least == 0 || minutes < least) {
+            least = minutes;
+            is_default = has;
+        }
+    }
+    (void)pthread_mutex_unlock(&lock);
+    *ret_is_default = is_default;
+    return least;
+}
+
 /* ---- news for the daemon --------------------------------------------------
  */
 static int32_t limit_of(uint32_t n)

@@ -320,6 +320,8 @@ static int read_all(struct rpc_scan *s, struct buf *rows, struct error *err)
     if (rc == 0 && m->qos_list)
         rc = add_qoses(&r, err);
     *rows = r.rows;
+    if (rc == 0 && (r.enforced & ENFORCE_LIMITS))
+        rc = rpc_walls_read(m, err);
     free(r.by_id);
     slurm_free_assoc_mgr_info_msg(m);
     return rc;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "slurm/helper/calls_slurm.h"
+#include "slurm/helper/time_limit.h"
 
 static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
                  uid_t uid, bool *ret_is_pending, struct error *err)
@@ -79,7 +80,7 @@ int rpc_limit(const struct helper_conf *conf, uint32_t slurm_id,
 {
     job_info_msg_t *m = NULL;
     bool is_pending = false;
-    double minutes = ceil((req->limit_s + conf->limit_margin_s) / 60);
+    double minutes = time_limit_minutes(req->limit_s, conf->limit_margin_s, 0);
     job_desc_msg_t d;
     *is_sure = true;
     if (slurm_load_job(&m, rpc_job_id(slurm_id), 0) != SLURM_SUCCESS)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "slurm/helper/calls_slurm.h"
+#include "slurm/helper/time_limit.h"
 #include "slurm/launch/attempt_dir.h"
 
 /* A constant: no value of a job is ever part of a script. */
@@ -86,24 +87,34 @@ static void say_size(job_desc_msg_t *d, const struct alloc_req *r,
         d->shared = 0;
 }
 
+/* The shortest limit that Slurm may give a job that names none; 0: not known.
+ */
+static uint32_t own_minutes(const struct alloc_req *r)
+{
+    bool is_default = false;
+    uint32_t minutes = rpc_partition_default(r->where.partition, &is_default);
+    uint32_t wall = is_default ? 0 : rpc_walls_minutes(r->uid, r->where.qos);
+    return wall > 0 && (minutes == 0 || wall < minutes) ? wall : minutes;
+}
+
 static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
                        const struct alloc_req *r)
 {
-    double warn_s = r->grace_s;
+    double warn_s;
     if (r->limit_s > 0) {
-        double minutes = ceil((r->limit_s + c->limit_margin_s) / 60);
-        double most = rpc_partition_minutes(r->where.partition);
-        /* The margin is ours: a limit that the partition takes is no longer
-         * with it. */
-        if (most > 0 && minutes > most && r->limit_s <= most * 60)
-            minutes = most;
+        double minutes =
+            time_limit_minutes(r->limit_s, c->limit_margin_s,
+                               rpc_partition_minutes(r->where.partition));
         d->time_limit = (uint32_t)minutes;
-        warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not earlier */
+        warn_s = time_limit_warning_s(r->grace_s, r->limit_s, c->limit_margin_s,
+                                      minutes);
+    } else {
+        warn_s = time_limit_own_warning_s(r->grace_s, own_minutes(r));
     }
     /* A warning before the limit, in case the daemon is down; to the ranks, not
-     * to the script, which has to record how they ended. Slurm sends it up to a
-     * minute early. Under mpirun the script forwards it; a SIGTERM would mean
-     * that the job is cancelled (end_cause.h). */
+     * to the script, which has to record how they ended. Under mpirun the
+     * script forwards it; a SIGTERM would mean that the job is cancelled
+     * (end_cause.h). */
     if (warn_s >= 1) {
         bool is_mpirun = c->launcher == BATCH_MPIRUN;
         d->warn_signal = is_mpirun ? SIGINT : SIGTERM;

@@ -44,6 +44,9 @@ teardown() {
     slurm_calm
 }
 
+# What waits longest: $MGPU_TEST_ALL.
+at_night() { [ -n "${MGPU_TEST_ALL-}" ] || skip 'at night'; }
+
 # Of the account of jobs that name none.
 quota=
 quota() {
@@ -221,23 +224,43 @@ same_sizes() {
     grep "stranded: job $id .*; repeated as a requeue" "$BATS_TEST_TMPDIR/sim"
 }
 
+# max_wall MINUTES: of the QOS of who names none, half of what the partition
+# takes.
+max_wall() {
+    sacctmgr -i modify qos normal set "MaxWall=$1" >/dev/null
+    scontrol update partitionname=batch "maxtime=$((2 * $1))"
+}
+
 @test "the MaxWall of a QOS is the limit of a job that names none" {
     conf_slurm='  limit_margin: 200s'
-    sacctmgr -i modify qos normal set MaxWall=1 >/dev/null
-    scontrol update partitionname=batch maxtime=2
+    max_wall 20
     ctld_start
     spec plain 1
     sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/plain.yaml"
     wait_for 60 dry_says plain 'starts     now'
     id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/plain.yaml")
     wait_for 40 runs_on "$id" 1
-    limit_of() { [ "$(job_field "$id" limit_s)" = 60.0 ]; }
+    limit_of() { [ "$(job_field "$id" limit_s)" = 1200.0 ]; }
     wait_for 30 limit_of
     # It is still Slurm's for the next attempt.
     "$MGPU_BIN/mgpu-admin" --quiet requeue "$id"
     second_runs() { [ "$(job_field "$id" attempt)" = 2 ] && runs_on "$id" 1; }
     wait_for 60 second_runs
-    scontrol show job "$(native_id "$id")" | grep 'TimeLimit=00:01:00 '
+    scontrol show job "$(native_id "$id")" | grep 'TimeLimit=00:20:00 '
+}
+
+@test "a MaxWall below the grace period: no warning when the job begins" {
+    at_night
+    max_wall 1
+    ctld_start
+    spec short 1
+    sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/short.yaml"
+    wait_for 60 dry_says short 'starts     now'
+    id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/short.yaml")
+    wait_for 180 job_has_ended "$id"
+    [ "$(job_state "$id")" = TIMEOUT ]
+    # Not before 60 s by Slurm's clock, which counts whole seconds.
+    [ "$(sacct -nPX -j "$(native_id "$id")" -o ElapsedRaw)" -ge 59 ]
 }
 
 @test "mgpu-sim reads what this Slurm's sacct and scontrol print" {
