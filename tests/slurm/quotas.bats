@@ -73,17 +73,17 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
     ctld_start
     spec plain 1
     sed -i 's/, time_limit: 10m//' "$BATS_TEST_TMPDIR/plain.yaml"
-    scontrol create reservationname=maint starttime=now+300 duration=60 \
+    scontrol create reservationname=maint starttime=now+3600 duration=60 \
         nodes=ALL users=root flags=maint,ignore_jobs
     wait_for 60 dry_says plain 'too early for a job with no time limit'
-    scontrol update partitionname=batch defaulttime=10
-    wait_for 60 dry_says plain 'too early for a limit of 10m'
-    scontrol update partitionname=batch defaulttime=2
+    scontrol update partitionname=batch defaulttime=120
+    wait_for 60 dry_says plain 'too early for a limit of 2h'
+    scontrol update partitionname=batch defaulttime=20
     wait_for 60 dry_says plain 'starts     now'
     id=$("$MGPU_BIN/mgpu-submit" --parsable "$BATS_TEST_TMPDIR/plain.yaml")
-    [ "$(job_field "$id" limit_s)" = 120.0 ]
+    [ "$(job_field "$id" limit_s)" = 1200.0 ]
     wait_for 60 runs_on "$id" 1
-    limit_is "$id" 00:02:00
+    limit_is "$id" 00:20:00
     "$MGPU_BIN/mgpu-stat" --events "$id" >"$BATS_TEST_TMPDIR/events"
     cat "$BATS_TEST_TMPDIR/events"
     grep 'update .*the default of partition batch' "$BATS_TEST_TMPDIR/events"
@@ -92,7 +92,7 @@ limit_is() { scontrol show job "$(native_id "$1")" | grep -q "TimeLimit=$2 "; }
     id=$("$MGPU_BIN/mgpu-submit" --parsable --hold \
         --set resources.time_limit=5m "$BATS_TEST_TMPDIR/plain.yaml")
     "$MGPU_BIN/mgpu-admin" --quiet update "$id" time_limit=null
-    [ "$(job_field "$id" limit_s)" = 120.0 ]
+    [ "$(job_field "$id" limit_s)" = 1200.0 ]
 }
 
 @test "nice of a job that waits in Slurm is taken over, hold and priority are not" {
