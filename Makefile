@@ -259,10 +259,11 @@ $(B)/obj/scheduler/tools/export/html_page.o: \
 	$(wildcard scheduler/tools/export/report.css \
 	  scheduler/tools/export/report.js)
 # So are the files of mgpu-web's page; the list of them is made here.
-web_page := $(sort $(wildcard scheduler/web/page/*))
+# A name has a dot, and that of a folder has none.
+web_page := $(sort $(wildcard $(addprefix scheduler/web/page/,*.* */*.*)))
 $(B)/gen/web_page.inc: $(B)/web_page
 	@mkdir -p $(@D)
-	$(Q)for f in $(notdir $(web_page)); do n=$$((n + 1)); \
+	$(Q)for f in $(web_page:scheduler/web/page/%=%); do n=$$((n + 1)); \
 	    echo "EMBED($$n, \"$$f\")"; done >$@
 $(B)/obj/scheduler/web/web_files.o: $(B)/gen/web_page.inc $(web_page)
 $(B)/obj/scheduler/web/web_files.o: \

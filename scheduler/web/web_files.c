@@ -41,10 +41,20 @@ static const struct {
     {".woff2", "font/woff2"},
 };
 
-const struct web_file *web_files_find(const char *name)
+static bool is_named(const struct web_file *f, const char *name,
+                     const char *within)
+{
+    size_t len = strlen(name);
+    if (!within)
+        return strcmp(f->name, name) == 0 && !strchr(name, '/');
+    return strncmp(f->name, name, len) == 0 && f->name[len] == '/' &&
+           strcmp(f->name + len + 1, within) == 0;
+}
+
+const struct web_file *web_files_find(const char *name, const char *within)
 {
     for (const struct web_file *f = files; f->name; f++)
-        if (strcmp(f->name, name) == 0)
+        if (is_named(f, name, within))
             return f;
     return NULL;
 }

@@ -9,12 +9,14 @@
 enum { WEB_ETAG_CAP = 40 };
 
 struct web_file {
-    const char *name; /* without a folder */
+    const char *name; /* "app.js", "compare/axes.js" */
     const char *data, *end;
 };
 
-/* NULL: there is none of that name. */
-const struct web_file *web_files_find(const char *name);
+/* in  name    of a file, or of its folder
+ *     within  of the file in that folder; NULL: name is the file's
+ * ret  NULL: there is none of that name. */
+const struct web_file *web_files_find(const char *name, const char *within);
 /* By the end of the name: "text/html; charset=utf-8". */
 const char *web_files_type(const struct web_file *f);
 /* Half of the SHA-256 of the content, in quotes. err  ERR_EXTERN libcrypto */

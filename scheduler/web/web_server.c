@@ -139,8 +139,9 @@ static const char no_session[] =
 static void serve_file(void *arg, struct http_exchange *x)
 {
     const struct web_server *w = arg;
-    const char *name = http_param(x, 0);
-    const struct web_file *f = web_files_find(name ? name : "index.html");
+    const char *name = http_param(x, 0), *within = http_param(x, 1);
+    const struct web_file *f =
+        web_files_find(name ? name : "index.html", within);
     struct error err = ERROR_INIT;
     const struct web_seen s = see(x);
     if (check_place(w, x, &err) < 0)
@@ -245,6 +246,7 @@ static const struct http_route routes[] = {
     {"GET", "/v1/*", serve_daemon},
     {"POST", "/v1/*", serve_daemon},
     {"GET", "/:file", serve_file},
+    {"GET", "/:folder/:file", serve_file},
     {NULL, NULL, NULL},
 };
 

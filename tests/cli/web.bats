@@ -162,6 +162,16 @@ post() {
         status=$(ask / -b jar --request-target "$target")
         [ "$status" = 404 ] || [ "$status" = 400 ]
     done
+    # A file of a folder of the page, and nothing else below its name.
+    [ "$(ask /compare/axes.js -b jar)" = 200 ]
+    grep -qi '^Content-Type: text/javascript' head
+    [ "$(ask /compare/axes.js)" = 403 ]
+    for path in /compare /compare/ /compare/app.js /compare%2faxes.js \
+        /compare/../app.js /compare/axes.js/ /app.js/axes.js /x/compare/axes.js \
+        /compare/..%2fapp.js; do
+        status=$(ask "$path" -b jar)
+        [ "$status" = 404 ] || [ "$status" = 400 ]
+    done
     for method in PUT DELETE OPTIONS PATCH TRACE; do
         [ "$(ask /v1/jobs -b jar -X "$method")" = 405 ]
     done

@@ -11,7 +11,8 @@
 #   origin   no file names another origin (but the name space of SVG)
 #   store    nothing is kept in the browser
 #   head     a file begins with a comment that says what it is
-#   size     at most 20 files, each of at most 600 lines
+#   size     at most 20 files in a folder, each of at most 600 lines; folders have
+#            no folders
 set -eu
 
 found() { # RULE PATTERN FILES...
@@ -20,17 +21,22 @@ found() { # RULE PATTERN FILES...
     ! grep -nE "$pattern" /dev/null "$@" | sed "s/^/$rule: /" | grep . || bad=1
 }
 
+# Both of this folder and of those in it; no name has a space.
+files() { # FOLDER PATTERN
+    find "$1" -type f -name "$2" | LC_ALL=C sort
+}
+
+# shellcheck disable=SC2046 # names without spaces
 check() { # FOLDER; prints what is wrong
     bad=0
-    found html '(inner|outer)HTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML' "$1"/*.js
-    found code "(^|[^A-Za-z.])eval *\(|new Function|set(Timeout|Interval)\( *[\"'\`]|javascript:" "$1"/*.js "$1"/*.html
+    found html '(inner|outer)HTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML' $(files "$1" '*.js')
+    found code "(^|[^A-Za-z.])eval *\(|new Function|set(Timeout|Interval)\( *[\"'\`]|javascript:" $(files "$1" '*.js') "$1"/*.html
     found inline "<script>|<style|[ ]on[a-z]+ *=|[ ]style *=" "$1"/*.html
-    sed 's|http://www.w3.org/2000/svg||g' "$1"/* |
+    sed 's|http://www.w3.org/2000/svg||g' $(files "$1" '*') |
         grep -nE '(https?|wss?)://|["'\''(]//[a-z]|@import' | sed 's/^/origin: /' | grep . && bad=1
-    found store 'localStorage|sessionStorage|indexedDB|document\.cookie' "$1"/*.js
-    n=0
-    for f in "$1"/*; do
-        n=$((n + 1)) base=$(basename "$f")
+    found store 'localStorage|sessionStorage|indexedDB|document\.cookie' $(files "$1" '*.js')
+    for f in $(files "$1" '*'); do
+        base=$(basename "$f")
         sed 2q "$f" | grep -qE "^(//|/\*|<!--) $base - " || {
             echo "head: $f: begins with no comment '$base - what it is'"
             bad=1
@@ -40,10 +46,13 @@ check() { # FOLDER; prints what is wrong
             bad=1
         }
     done
-    [ "$n" -le 20 ] || {
-        echo "size: $1: more than 20 files"
-        bad=1
-    }
+    for d in "$1" "$1"/*/; do
+        [ ! -d "$d" ] || [ "$(find "$d" -maxdepth 1 -type f | wc -l)" -le 20 ] || {
+            echo "size: $d: more than 20 files"
+            bad=1
+        }
+    done
+    ! find "$1" -mindepth 2 -type d | sed 's/^/size: a folder in a folder: /' | grep . || bad=1
     return "$bad"
 }
 
@@ -60,10 +69,16 @@ self_test() {
     dir=$(mktemp -d)
     trap 'rm -r "$dir" "$dir.out"' EXIT
     printf '// a.js - an example.\n// evaluate(text)\n' >"$dir/a.js"
+    mkdir "$dir/part"
+    printf '// c.js - a part.\n' >"$dir/part/c.js"
     printf '<!DOCTYPE html>\n<!-- b.html - an example. -->\n<script src="a.js"></script>\n' >"$dir/b.html"
     check "$dir" || exit 1
     plant html a.js 'node.innerHTML = text;'
     plant html a.js "node.insertAdjacentHTML('beforeend', text);"
+    plant html part/c.js 'node.outerHTML = text;'
+    plant origin part/c.js "import x from 'https://example.org/x.js';"
+    plant head part/d.js 'no comment'
+    rm "$dir/part/d.js"
     plant code a.js 'eval(text);'
     plant code a.js 'const f = new Function(text);'
     plant code a.js "setTimeout('go()', 1);"

@@ -38,7 +38,7 @@ function niceStep(span, n) {
 
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
-function linearTicks(lo, hi, n, isTime) {
+export function linearTicks(lo, hi, n, isTime) {
   let step = niceStep(hi - lo, n);
   if (isTime && step >= 1) step = TIME_STEPS.find((s) => (hi - lo) / s <= n) || step;
   const ticks = [];
@@ -46,7 +46,7 @@ function linearTicks(lo, hi, n, isTime) {
   return {ticks, step};
 }
 
-function logTicks(lo, hi, n) {
+export function logTicks(lo, hi, n) {
   const ticks = [], from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi));
   const every = Math.max(1, Math.ceil((to - from) / n));
   const parts = to - from <= 2 ? [1, 2, 5] : [1];
@@ -58,7 +58,7 @@ function logTicks(lo, hi, n) {
   return ticks.length >= 2 ? {ticks, step: 0} : linearTicks(lo, hi, n, false);
 }
 
-function tickText(v, step) {
+export function tickText(v, step) {
   if (v === 0) return '0';
   const size = Math.abs(v);
   if (size >= 1e15 || size < 1e-4) return v.toExponential(1).replace('.0e', 'e');
@@ -100,6 +100,7 @@ export class Chart {
     this.series = [];
     this.marks = [];
     this.hidden = new Set();
+    this.faded = new Set(); // keys of curves that are pale
     this.zoom = null;    // [from, to] of x; null: all
     this.isLog = false;
     this.smooth = 0;
@@ -333,17 +334,19 @@ export class Chart {
     const line = this.lineOf(s), isSoft = line !== data.y;
     g.strokeStyle = g.fillStyle = style.color;
     g.lineJoin = 'round';
-    if (n <= BANDS_MOST) this.paintBand(g, data, from, to, isSoft ? 0.1 : 0.2);
-    if (isSoft && n <= 2 * BANDS_MOST) {
+    const isFaded = this.faded.has(s.key);
+    if (n <= BANDS_MOST && !isFaded) this.paintBand(g, data, from, to, isSoft ? 0.1 : 0.2);
+    if (isSoft && n <= 2 * BANDS_MOST && !isFaded) {
       g.globalAlpha = 0.3;
       g.lineWidth = 1;
       this.paintLine(g, data.x, data.y, from, to);
     }
-    g.globalAlpha = 1;
+    g.globalAlpha = isFaded ? 0.1 : 1;
     g.lineWidth = n > 12 ? 1.2 : 1.7;
     g.setLineDash(style.dash);
     this.paintLine(g, data.x, line, from, to);
     g.setLineDash([]);
+    g.globalAlpha = 1;
   }
 
   paintBand(g, data, from, to, alpha) {

@@ -1,15 +1,19 @@
-// compare.js - any number of jobs: one metric of all of them on one chart, and a
-// table of the settings that differ with what each job has reached. The link has
-// the jobs, the metric and the axis.
+// compare.js - any number of jobs: one metric of all of them on one chart, the
+// settings that differ with what each job has reached as parallel coordinates and
+// as a table. The link has the jobs, the metrics, the axis and the bounds.
 import {Chart, lineStyle} from './chart.js';
 import {AXES, Feed, Scale, dataOf, figuresOf, isEpochOnly} from './curves.js';
 import {add, el, errorLine, fill, refresh, table} from './dom.js';
 import {isFinal, number, stateClass} from './format.js';
 import {axisFields, axisQuery, axisState} from './job_curves.js';
+import {Sweep} from './compare/sweep.js';
 
-const JOBS_MOST = 200, AT_ONCE = 4, UPDATE_MS = 3000, PACE_MS = 250, LATE_MS = 5000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
+const JOBS_MOST = 1000, AT_ONCE = 4, UPDATE_MS = 3000, PACE_MS = 250, LATE_MS = 5000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
 const METRICS = ['loss', 'eval_loss', 'eval_accuracy', 'train_loss', 'lr', 'samples_per_s', 'tokens_per_s', 't_iter', 't_data', 't_comm', 'gpu_mem_bytes'];
 const LOW_IS_BEST = /loss|error|ppl|perplexity|^t_|seconds|bytes/, HIGH_IS_BEST = /acc|per_s|score|f1|bleu|auc/;
+
+// Of the least and the greatest value, the one that is the best.
+const sideOf = (metric) => (!LOW_IS_BEST.test(metric) && HIGH_IS_BEST.test(metric) ? 'highest' : 'lowest');
 
 // "a.b": value of every setting, lists as text.
 export function flat(value, prefix = '', out = {}) {
@@ -73,6 +77,8 @@ class Compare {
     this.notes = el('div');
     this.metricNotes = el('div');
     this.rows = el('div', {class: 'differs'});
+    this.faded = new Set();
+    this.sweep = new Sweep(this, params);
     this.count = el('span', {class: 'quiet'});
     this.input = el('input', {name: 'jobs', placeholder: '12, 13, 20_3', 'aria-label': 'Jobs to add', 'data-filter': true});
     this.list = el('datalist', {id: 'metric-names'});
@@ -83,7 +89,7 @@ class Compare {
       el('label', null, 'Metric', this.metric), this.list,
       axisFields(this.state, (state) => this.setAxis(state)));
     form.addEventListener('submit', (e) => { e.preventDefault(); this.addTyped(); });
-    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.metricNotes, this.chart.el,
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.metricNotes, this.chart.el, this.sweep.el,
       el('section', {'aria-label': 'Settings and results'}, this.rows));
   }
 
@@ -96,7 +102,7 @@ class Compare {
 
   link() {
     if (this.ended) return;
-    const query = new URLSearchParams({jobs: [...this.jobs.map((j) => j.id), ...this.late].join(','), of: this.of, ...axisQuery(this.state)});
+    const query = new URLSearchParams({jobs: [...this.jobs.map((j) => j.id), ...this.late].join(','), of: this.of, ...axisQuery(this.state), ...this.sweep.query()});
     this.ctx.replace(`#/compare?${query.toString().replace(/%2C/g, ',')}`);
   }
 
@@ -182,6 +188,7 @@ class Compare {
       }
       isNew = await j.feed.update(this.abort.signal) || isNew;
       if (this.needsBase(j)) await j.base.update(this.abort.signal);
+      isNew = await this.sweep.update(j, this.abort.signal) || isNew;
       j.scale = null;
       if (of === this.of && performance.now() - shown > 250) { // some curves are better than none
         shown = performance.now();
@@ -233,17 +240,19 @@ class Compare {
   // ---- the table --------------------------------------------------------------------
 
   showTable() {
+    this.sweep.el.hidden = this.jobs.length < 2;
     if (this.jobs.length === 0) return;
     const specs = this.jobs.map((j) => j.reply.job.spec || {}), flats = specs.map((s) => flat(s));
     const keys = this.jobs.length > 1 ? differing(specs) : [], shown = keys.slice(0, SETTINGS_MOST);
     const figures = this.jobs.map((j) => figuresOf(j.feed.rows));
-    const isLow = LOW_IS_BEST.test(this.of), isHigh = !isLow && HIGH_IS_BEST.test(this.of), side = isHigh ? 'highest' : 'lowest';
+    const side = sideOf(this.of), isHigh = side === 'highest', isLow = LOW_IS_BEST.test(this.of);
+    this.sweep.show(keys, flats, figures, sideOf);
     const bests = figures.map((f) => (f ? f[side] : NaN)).filter(Number.isFinite), best = isHigh ? Math.max(...bests) : Math.min(...bests);
     const rows = this.jobs.map((j, i) => ({j, job: j.reply.job, flat: flats[i], f: figures[i]}));
     const value = (v) => (typeof v === 'string' ? v : number(v));
     const data = [this.of, this.jobs.map((j) => [j.id, j.style, j.reply.job]), figures];
-    refresh(this.rows, data, () => [table([
-      {title: 'Job', of: (r) => [el('span', {class: 'swatch', style: {background: lineStyle(r.j.style).color}}), el('a', {href: `#/job/${encodeURIComponent(r.j.id)}`}, this.nameOf(r.j))]},
+    refresh(this.rows, data, () => [queueMicrotask(() => this.fadeRows()), table([
+      {title: 'Job', of: (r) => [el('span', {class: 'swatch', style: {background: lineStyle(r.j.style).color}}), el('a', {href: `#/job/${encodeURIComponent(r.j.id)}`, 'data-job': r.j.id}, this.nameOf(r.j))]},
       {title: 'State', of: (r) => el('span', {class: `badge ${stateClass(r.job.state)}`}, r.job.state)},
       ...shown.map((k) => ({title: k, of: (r) => (r.flat[k] === null || r.flat[k] === undefined ? '-' : String(r.flat[k]))})),
       {title: `${this.of}, last`, right: true, of: (r) => value(r.f ? r.f.last : NaN)},
@@ -255,6 +264,18 @@ class Compare {
     ], rows, {'aria-label': 'Settings that differ, and results'}),
     keys.length > shown.length ? el('p', {class: 'quiet'}, `${keys.length - shown.length} more settings differ: ${keys.slice(SETTINGS_MOST, SETTINGS_MOST + 20).join(', ')}`) : null,
     this.jobs.length > 1 && keys.length === 0 ? el('p', {class: 'quiet'}, 'All settings are the same.') : null]);
+  }
+
+  // ids: the jobs that are not within the bounds on axes.
+  fade(ids) {
+    this.faded = ids;
+    this.fadeRows();
+    this.chart.faded = ids;
+    this.chart.draw();
+  }
+
+  fadeRows() {
+    for (const a of this.rows.querySelectorAll('[data-job]')) a.closest('tr').classList.toggle('faded', this.faded.has(a.dataset.job));
   }
 
   // Without jobs: which there are.
@@ -296,6 +317,7 @@ class Compare {
     clearInterval(this.timer);
     this.abort.abort();
     this.chart.end();
+    this.sweep.end();
     this.root.removeAttribute('data-curves');
   }
 }

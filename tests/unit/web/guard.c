@@ -174,14 +174,22 @@ static void test_files(void)
 {
     char one[WEB_ETAG_CAP] = "", two[WEB_ETAG_CAP] = "";
     struct error err = ERROR_INIT;
-    const struct web_file *html = web_files_find("index.html");
+    const struct web_file *html = web_files_find("index.html", NULL);
     static const char ab[] = "ab";
     const struct web_file a = {"a.js", ab, ab + 2};
     if (!ok(html != NULL, "the page has a file"))
         return;
-    ok(!web_files_find("") && !web_files_find("../page/index.html") &&
-           !web_files_find("index.htm"),
+    ok(!web_files_find("", NULL) &&
+           !web_files_find("../page/index.html", NULL) &&
+           !web_files_find("index.htm", NULL) &&
+           !web_files_find("..", "index.html") &&
+           !web_files_find("page", "index.html"),
        "and no other name");
+    ok(web_files_find("compare", "axes.js") != NULL, "a file of a folder");
+    ok(!web_files_find("compare/axes.js", NULL) &&
+           !web_files_find("compare", NULL) && !web_files_find("compare", "") &&
+           !web_files_find("comp", "axes.js"),
+       "and no other name of it");
     is_str(web_files_type(html), "text/html; charset=utf-8", "its type");
     is_str(web_files_type(&a), "text/javascript; charset=utf-8", "a module");
     ok(html->end > html->data && memchr(html->data, '<', 64), "its content");
