@@ -47,7 +47,10 @@
  *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
  *                             the job object; with job= it ends with the job.
  *                             Also the filters of /v1/jobs whose result never
- *                             changes for a job: not state= and node=
+ *                             changes for a job: not state= and node=.
+ *                             ?cursor=new or =CURSOR: lines {"schema":
+ *                             "mgpu.synced/1","cursor":..,"whole":true} mark
+ *                             what a client has; man/mgpu-ctld.8
  *   GET  /v1/jobs/:id/why     -> why it is pending, or in its state
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/gpus             use of GPUs over time: since=, default an hour

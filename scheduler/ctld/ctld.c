@@ -122,7 +122,10 @@ static void make_live_dirs(const struct ctld *c)
 static bool may_leave(void *arg, const struct job *job)
 {
     struct ctld *c = arg;
-    return job->notify_on == 0 || ctld_event_notice_counts(c).waiting == 0;
+    if (job->notify_on != 0 && ctld_event_notice_counts(c).waiting > 0)
+        return false;
+    job_watch_leaves(c, job->id);
+    return true;
 }
 
 /* Logs each job that is set apart as damaged, and the number of events without

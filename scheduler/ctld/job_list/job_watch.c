@@ -9,6 +9,9 @@
  * state was restored, the client gets all jobs. The HTTP server drops a client
  * that does not read, 1 MiB later.
  *
+ * With ?cursor= marks (watch_line_mark()) follow the beginning and all changes.
+ * A client that comes back with the last cursor gets what has changed since.
+ *
  * A stream of all jobs shares the encoded text of its beginning with others of
  * the same viewer for up to BLOCKS_S (watch_blocks.h): a thousand clients that
  * come at once cost one encoding, and one copy in memory.
@@ -37,10 +40,10 @@
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
 #include "scheduler/ctld/job_list/job_filter.h"
-#include "scheduler/ctld/job_list/job_json.h"
-#include "scheduler/ctld/job_list/job_seqs.h"
 #include "scheduler/ctld/job_list/start_estimates.h"
 #include "scheduler/ctld/job_list/watch_blocks.h"
+#include "scheduler/ctld/job_list/watch_line.h"
+#include "scheduler/ctld/job_list/watch_past.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/job_lookup.h"
 #include "scheduler/ctld/request/reply.h"
@@ -58,8 +61,10 @@ struct watcher {
     struct http_exchange *x;
     uint64_t job;   /* 0: all */
     uint64_t begun; /* the beginning was sent up to this id; UINT64_MAX: all */
-    int64_t after;  /* the last event that the client knows; -1: none */
-    int64_t uid;    /* of the client */
+    struct watch_known known;
+    bool is_marked;
+    int64_t mark; /* it has all changes up to this one, when it has begun */
+    int64_t uid;  /* of the client */
     struct job_filter f; /* its texts live as long as x */
 };
 
@@ -68,10 +73,9 @@ struct job_watch {
     struct watcher *watchers;
     struct loop_source *timer, *starts_timer, *blocks_timer;
     struct watch_blocks blocks;
-    uint64_t *dirty; /* ids of the changed jobs */
+    uint64_t *dirty, pushed; /* ids of the changed jobs, and the last sent */
     size_t n_dirty, cap_dirty;
-    uint64_t pushed; /* the last that was sent */
-    struct job_seqs seqs;
+    struct watch_past past;
     double pushed_s;   /* when changes were last sent */
     bool lost_changes; /* for want of memory */
 };
@@ -107,6 +111,7 @@ void job_watch_changed(struct ctld *c, uint64_t job)
 {
     struct job_watch *jw = c->job_watch;
     watch_blocks_changed(&jw->blocks, job);
+    watch_past_changed(&jw->past, job);
     if (!jw->watchers || c->stopping)
         return;
     if (jw->n_dirty == jw->cap_dirty) {
@@ -130,19 +135,12 @@ void job_watch_changed(struct ctld *c, uint64_t job)
 void job_watch_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 {
     watch_blocks_changed(&c->job_watch->blocks, job);
-    job_seqs_saw(&c->job_watch->seqs, job, seq);
+    watch_past_saw_event(&c->job_watch->past, job, seq);
 }
 
-static uint64_t seq_of(const struct job_watch *jw, uint64_t job)
+void job_watch_leaves(struct ctld *c, uint64_t job)
 {
-    uint64_t seq = job_seqs_of(&jw->seqs, job);
-    return seq > 0 ? seq : jw->c->first_seq; /* at the latest */
-}
-
-static uint64_t last_seq(const struct job_watch *jw)
-{
-    uint64_t first = jw->c->first_seq;
-    return jw->seqs.last > first ? jw->seqs.last : first;
+    watch_past_leaves(&c->job_watch->past, job);
 }
 
 static int by_id(const void *a, const void *b)
@@ -153,22 +151,6 @@ static int by_id(const void *a, const void *b)
 
 /* ---- sending --------------------------------------------------------------
  */
-
-/* One line, which the caller frees; NULL when out of memory. */
-static char *line_of(const struct job_watch *jw, const struct job *job,
-                     bool all)
-{
-    struct buf line = BUF_INIT;
-    char *ret = NULL;
-    if (buf_addf(&line, NULL,
-                 "{\"schema\":\"mgpu.job/1\",\"seq\":%" PRIu64 ",\"job\":",
-                 seq_of(jw, job->id)) == 0 &&
-        job_json_add(jw->c, job, all, JOB_JSON_ALL_MEMBERS, &line, NULL) == 0 &&
-        buf_addstr(&line, "}\n", NULL) == 0)
-        ret = buf_detach(&line);
-    buf_clear(&line);
-    return ret;
-}
 
 /* False without memory; then some watchers may get the line twice. */
 static bool push(struct job_watch *jw, const struct job *job)
@@ -183,7 +165,8 @@ static bool push(struct job_watch *jw, const struct job *job)
         if (!job_filter_fits(jw->c, &w->f, job))
             continue;
         bool all = engine_may(jw->c->engine, job, w->uid);
-        if (!lines[all] && !(lines[all] = line_of(jw, job, all))) {
+        if (!lines[all] &&
+            !(lines[all] = watch_line_job(jw->c, &jw->past, job, all))) {
             has_memory = false;
             break;
         }
@@ -198,11 +181,33 @@ static bool push(struct job_watch *jw, const struct job *job)
     return has_memory;
 }
 
+static void send_mark(struct watcher *w, bool is_whole)
+{
+    char line[WATCH_MARK_CAP];
+    size_t n = watch_line_mark(&w->all->past, w->mark, is_whole, line);
+    http_stream_send(w->x, line, n);
+}
+
+/* All changes until now were sent. */
+static void mark_pushed(struct job_watch *jw)
+{
+    int64_t now = watch_past_now(&jw->past);
+    for (struct watcher *w = jw->watchers; w; w = w->next) {
+        if (w->is_marked && w->begun == UINT64_MAX && w->mark != now) {
+            w->mark = now;
+            send_mark(w, false);
+        }
+    }
+}
+
+static bool is_whole(const struct watcher *w)
+{
+    return w->known.seq < 0 && w->known.change < 0;
+}
+
 static bool knows(const struct watcher *w, const struct job *job)
 {
-    uint64_t seq = seq_of(w->all, job->id);
-    return !w->all->seqs.is_lost && seq > 0 && w->after >= 0 &&
-           seq <= (uint64_t)w->after &&
+    return watch_past_knows(&w->all->past, w->known, job->id) &&
            !(w->job && job_state_is_final(job->state));
 }
 
@@ -226,32 +231,14 @@ static int64_t viewer_of(const struct watcher *w)
     return engine_is_admin(w->all->c->engine, w->uid) ? -1 : w->uid;
 }
 
-/* The jobs behind w->begun; *ret_last stays when there are none. False without
- * memory. */
-static bool encode_block(const struct watcher *w, struct buf *text,
-                         uint64_t *ret_last)
-{
-    const struct job_watch *jw = w->all;
-    const struct job *job = ctld_job_next(jw->c, w->begun);
-    for (int n = 0; job && n < WATCH_BLOCK_JOBS;
-         job = ctld_job_next(jw->c, job->id), n++) {
-        char *line = line_of(jw, job, engine_may(jw->c->engine, job, w->uid));
-        int rc = line ? buf_addstr(text, line, NULL) : -1;
-        free(line);
-        if (rc < 0)
-            return false;
-        *ret_last = job->id;
-    }
-    return true;
-}
-
 static const struct watch_block *make_block(const struct watcher *w)
 {
     struct job_watch *jw = w->all;
     struct buf text = BUF_INIT;
     struct watch_block block = {
         .after = w->begun, .last = UINT64_MAX, .viewer = viewer_of(w)};
-    if (!encode_block(w, &text, &block.last)) {
+    if (!watch_line_add_jobs(jw->c, &jw->past, w->begun, WATCH_BLOCK_JOBS,
+                             w->uid, &text, &block.last)) {
         buf_clear(&text);
         return NULL;
     }
@@ -284,16 +271,9 @@ static void on_blocks(void *arg)
     watch_blocks_clear(&((struct job_watch *)arg)->blocks);
 }
 
-/* Sends more of the beginning: as much as the connection takes, and as there is
- * time. */
-static void begin(struct watcher *w, double until_s)
+static void begin_own(struct watcher *w, double until_s)
 {
     struct job_watch *jw = w->all;
-    if (!w->job && w->after < 0 && job_filter_is_any(&w->f)) {
-        begin_shared(w, until_s);
-        return;
-    }
-    const struct engine *e = jw->c->engine;
     const struct job *job = ctld_job_next(jw->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
          job = ctld_job_next(jw->c, job->id)) {
@@ -301,8 +281,9 @@ static void begin(struct watcher *w, double until_s)
             (!w->job && is_late(jw, until_s)))
             return;
         bool has = knows(w, job) || !job_filter_fits(jw->c, &w->f, job);
-        char *line = has ? NULL : line_of(jw, job, engine_may(e, job, w->uid));
-        if (!has && !line)
+        bool all = engine_may(jw->c->engine, job, w->uid);
+        char *line = NULL;
+        if (!has && !(line = watch_line_job(jw->c, &jw->past, job, all)))
             return;
         w->begun = job->id;
         if (line)
@@ -310,6 +291,18 @@ static void begin(struct watcher *w, double until_s)
         free(line);
     }
     w->begun = UINT64_MAX;
+}
+
+/* Sends more of the beginning: as much as the connection takes, and as there is
+ * time. */
+static void begin(struct watcher *w, double until_s)
+{
+    if (!w->job && is_whole(w) && job_filter_is_any(&w->f))
+        begin_shared(w, until_s);
+    else
+        begin_own(w, until_s);
+    if (w->begun == UINT64_MAX && w->is_marked)
+        send_mark(w, is_whole(w));
 }
 
 /* Sends the marked jobs, each once, from where the last turn ended. False when
@@ -342,6 +335,7 @@ static bool push_dirty(struct job_watch *jw, double until_s)
             return false;
     }
     jw->n_dirty = 0;
+    mark_pushed(jw);
     return true;
 }
 
@@ -350,7 +344,8 @@ static void begin_again(struct job_watch *jw)
 {
     for (struct watcher *w = jw->watchers; w; w = w->next) {
         w->begun = w->job ? w->job - 1 : 0;
-        w->after = -1;
+        w->known = (struct watch_known){.seq = -1, .change = -1};
+        w->mark = watch_past_now(&jw->past);
     }
     jw->lost_changes = false;
 }
@@ -405,7 +400,7 @@ static void on_starts(void *arg)
         w = w->next;
     if (!w || jw->c->stopping)
         return; /* until the next stream of all jobs begins */
-    start_estimates_push(jw->c);
+    start_estimates_push(jw->c, job_watch_changed);
     loop_timer_set(jw->starts_timer, STARTS_S);
 }
 
@@ -413,9 +408,11 @@ void serve_watch(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct job_watch *jw = c->job_watch;
-    struct error err;
+    struct error err = ERROR_INIT;
     int64_t id = 0, after = 0;
     struct job_filter f;
+    struct watch_known known;
+    const char *cursor = http_query(x, "cursor");
     if (!ctld_admit(c, x) || !job_filter_parse(x, FILTER_OF_STREAM, &f) ||
         !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
         !ctld_query_int(x, "after", 0, INT64_MAX, -1, &after))
@@ -423,9 +420,12 @@ void serve_watch(void *arg, struct http_exchange *x)
     const struct job *job = id ? ctld_job_of(c, x, (uint64_t)id) : NULL;
     if (id && !job)
         return;
-    struct watcher *w = calloc(1, sizeof(*w));
+    jw->past.first_seq = c->first_seq; /* the engine is made after jw */
+    int rc = watch_past_known(&jw->past, after, cursor, &known, &err);
+    struct watcher *w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
     if (!w) {
-        (void)error_set(&err, ERR_NOMEM, "watcher");
+        if (rc == 0)
+            (void)error_set(&err, ERR_NOMEM, "watcher");
         http_reply_err(x, &err);
         return;
     }
@@ -434,7 +434,9 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .x = x,
                           .job = (uint64_t)id,
                           .begun = id ? (uint64_t)id - 1 : 0,
-                          .after = (uint64_t)after > last_seq(jw) ? -1 : after,
+                          .known = known,
+                          .is_marked = cursor != NULL,
+                          .mark = watch_past_now(&jw->past),
                           .uid = http_uid(x),
                           .f = f};
     jw->watchers = w;
@@ -456,6 +458,7 @@ int job_watch_init(struct ctld *c, struct error *err)
     if (!jw)
         return error_set(err, ERR_NOMEM, "watchers");
     jw->c = c;
+    jw->past.life = (uint64_t)llround(c->started_wall_s * 1e6);
     if (loop_timer_create(c->loop, on_push, jw, &jw->timer, err) < 0 ||
         loop_timer_create(c->loop, on_starts, jw, &jw->starts_timer, err) < 0 ||
         loop_timer_create(c->loop, on_blocks, jw, &jw->blocks_timer, err) < 0)
@@ -489,7 +492,7 @@ void job_watch_clear(struct ctld *c)
         return;
     job_watch_end(c);
     free(jw->dirty);
-    job_seqs_clear(&jw->seqs);
+    watch_past_clear(&jw->past);
     free(jw);
     c->job_watch = NULL;
 }

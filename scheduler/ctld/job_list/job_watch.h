@@ -18,6 +18,8 @@ void job_watch_clear(struct ctld *c);
 void job_watch_changed(struct ctld *c, uint64_t job);
 /* The event seq of the job is durable. */
 void job_watch_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
+/* The job, which has ended, leaves the memory. */
+void job_watch_leaves(struct ctld *c, uint64_t job);
 /* The number of open streams. */
 size_t job_watch_count(const struct ctld *c);
 

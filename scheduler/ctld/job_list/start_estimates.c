@@ -22,7 +22,6 @@
 
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/ctld_internal.h"
-#include "scheduler/ctld/job_list/job_watch.h"
 #include "scheduler/engine/in_line.h"
 
 static const double FRESH_S = 5, SHARE = 20;
@@ -155,7 +154,8 @@ static bool is_other(double at_s, double sent_s, double now_s)
 
 /* Only the first jobs of the queue have a start; a job that is no longer among
  * them has none. */
-void start_estimates_push(struct ctld *c)
+void start_estimates_push(struct ctld *c,
+                          void (*changed)(struct ctld *c, uint64_t job))
 {
     struct start_estimates *f = c->start_estimates;
     struct sent sent[ENGINE_FORECASTS];
@@ -168,7 +168,7 @@ void start_estimates_push(struct ctld *c)
         const struct engine_start key = {.id = f->sent[i].id};
         if (j && j->state == JOB_QUEUED && isfinite(f->sent[i].at_s) &&
             !bsearch(&key, f->starts, f->n, sizeof(key), by_id))
-            job_watch_changed(c, key.id);
+            changed(c, key.id);
     }
     for (size_t i = 0; i < f->n; i++) {
         const struct job *j = engine_job(c->engine, f->starts[i].id);
@@ -178,7 +178,7 @@ void start_estimates_push(struct ctld *c)
         double at_s = start_estimates_best_s(c, j);
         if (is_other(at_s, t.at_s, clock_s)) {
             t.at_s = at_s;
-            job_watch_changed(c, j->id);
+            changed(c, j->id);
         }
         sent[n++] = t;
     }

@@ -2,6 +2,8 @@
 #ifndef MGPU_SCHEDULER_CTLD_JOB_LIST_START_ESTIMATES_H
 #define MGPU_SCHEDULER_CTLD_JOB_LIST_START_ESTIMATES_H
 
+#include <stdint.h>
+
 #include "jobs/base/error.h"
 
 struct ctld;
@@ -26,8 +28,9 @@ double start_estimates_expected_s(const struct ctld *c, const struct job *j);
 /* The expected start, else the one by time limits: what members and tables
  * show. */
 double start_estimates_best_s(const struct ctld *c, const struct job *j);
-/* Marks pending jobs whose start has changed since the last call, at most
- * ENGINE_FORECASTS, and those that had one then. */
-void start_estimates_push(struct ctld *c);
+/* Calls changed() for pending jobs whose start has changed since the last call,
+ * at most ENGINE_FORECASTS, and for those that had one then. */
+void start_estimates_push(struct ctld *c,
+                          void (*changed)(struct ctld *c, uint64_t job));
 
 #endif

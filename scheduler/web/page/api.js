@@ -202,6 +202,30 @@ export async function stream(path, onLine, signal) {
   }
 }
 
+// The jobs as they change: onJob(job) for each, until signal. After a break the
+// daemon says what has changed since. onSynced(ids) when what it had to say first
+// has been said: ids are those of all jobs that the daemon has in memory, or null
+// if what was known before is still right.
+export function watch(onJob, signal, onSynced) {
+  let cursor = 'new', seen = new Set();
+  const path = () => {
+    seen = new Set();
+    return `/v1/watch?cursor=${encodeURIComponent(cursor)}`;
+  };
+  const onLine = (line) => {
+    if (line.job) {
+      seen.add(line.job.id);
+      onJob(line.job);
+    } else if (line.cursor) {
+      cursor = line.cursor;
+      const ids = seen;
+      seen = new Set();
+      if (onSynced) onSynced(line.whole ? ids : null);
+    }
+  };
+  return stream(path, onLine, signal);
+}
+
 // The path of a job's data: jobPath('12_3', 'why') is /v1/jobs/12_3/why.
 export function jobPath(id, what) {
   return `/v1/jobs/${encodeURIComponent(id)}${what ? `/${what}` : ''}`;

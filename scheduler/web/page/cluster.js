@@ -231,9 +231,7 @@ class Cluster {
   }
 
   // A job whose state or place has changed changes the picture.
-  onLine(line) {
-    const j = line.job;
-    if (!j) return;
+  onJob(j) {
     const now = `${j.state} ${j.place} ${j.gpus}`;
     if (this.states.get(j.id) === now) return;
     this.states.set(j.id, now);
@@ -251,7 +249,7 @@ class Cluster {
       clearTimeout(this.timer);
       this.drawSoon.cancel();
     };
-    this.ctx.api.stream('/v1/watch', (line) => this.onLine(line), this.end.signal).catch(() => {});
+    this.ctx.api.watch((job) => this.onJob(job), this.end.signal).catch(() => {});
     await this.read();
     return stop;
   }

@@ -1,5 +1,5 @@
 // queue.js - the queue as it changes: jobs that have not ended, and below them
-// those that have. One stream (GET /v1/watch) says what changes; the filters
+// those that have. One stream (api.watch()) says what changes; the filters
 // work on what it has said, and are in the link.
 import {confirmAction, showWhy} from './actions.js';
 import {el, errorLine, fill, perFrame, setText} from './dom.js';
@@ -180,13 +180,16 @@ class Queue {
       .map(({job}) => ({id: job.id, ms: Date.parse(job.ended)})).sort((a, b) => b.ms - a.ms);
     const gone = ended.filter(({id, ms}, i) => (i >= ENDED_MOST || ms < this.sinceMs) && !this.chosen.has(id));
     if (ended.length - gone.length >= ENDED_MOST) this.isCut = true;
-    for (const {id} of gone) {
-      this.jobs.delete(id);
-      this.dirty.delete(id);
-      this.ended.remove(id);
-      this.active.remove(id);
-    }
+    for (const {id} of gone) this.forget(id);
     if (gone.length > 0) this.flushSoon();
+  }
+
+  forget(id) {
+    this.jobs.delete(id);
+    this.dirty.delete(id);
+    this.chosen.delete(id);
+    this.ended.remove(id);
+    this.active.remove(id);
   }
 
   put(job) {
@@ -298,10 +301,28 @@ class Queue {
     if (!this.end.signal.aborted) fill(this.notices, errorLine(error));
   }
 
+  // Whoever was away for long, or comes back to a daemon that was restored, may
+  // show jobs that are gone. ids: of the jobs that the daemon has in memory.
+  async onSynced(ids) {
+    const isFirst = !this.isSynced;
+    this.isSynced = this.isLoaded = true;
+    this.flushSoon();
+    if (isFirst || !ids) return;
+    const knownBefore = [...this.jobs.keys()].filter((id) => !ids.has(id));
+    const listed = await this.readEnded();
+    if (this.end.signal.aborted) return;
+    for (const id of knownBefore) {
+      const known = this.jobs.get(id);
+      if (known && (listed ? !listed.has(id) : !isFinal(known.job.state))) this.forget(id);
+    }
+    this.flushSoon();
+  }
+
+  // Returns the ids of the jobs in the list; null when it could not be read.
   async readEnded() {
     const test = this.params.state ? statesTest(this.params.state) : () => true;
     const states = STATES.filter((s) => isFinal(s) && test(s));
-    if (states.length === 0) return;
+    if (states.length === 0) return new Set();
     const [, ago] = PERIODS[this.params.since] || PERIODS['1d'];
     const askedAt = Date.now(), since = Math.floor(askedAt / 1000 - ago);
     try {
@@ -313,8 +334,10 @@ class Queue {
       this.isCut = list.jobs.length === ENDED_MOST;
       this.isLoaded = true;
       this.flushSoon();
+      return new Set(list.jobs.map((job) => job.id));
     } catch (error) {
       this.fail(error);
+      return null;
     }
   }
 
@@ -336,10 +359,9 @@ class Queue {
     this.statusTimer = setTimeout(() => this.readStatus(), HEAD_EVERY_MS);
   }
 
-  onLine(line) {
-    if (!line.job) return;
+  onJob(job) {
     this.isLoaded = true;
-    this.put(line.job);
+    this.put(job);
     // The counts of GPUs change with jobs, and are asked for now and then.
     if (Date.now() - (this.statusAt || 0) > HEAD_PAUSE_MS) {
       this.statusAt = Date.now();
@@ -352,13 +374,10 @@ class Queue {
     this.ticker = setInterval(() => this.active.tick(), 1000);
     this.pruner = setInterval(() => this.prune(), PRUNE_MS);
     this.readStatus();
-    // The stream begins with what the daemon has in memory; what ended before,
-    // also while the connection was lost, is in a list.
-    const path = () => {
-      this.readEnded();
-      return '/v1/watch';
-    };
-    this.ctx.api.stream(path, (line) => this.onLine(line), this.end.signal).catch((error) => this.fail(error));
+    // The stream begins with what the daemon has in memory; what ended before is
+    // in a list.
+    this.readEnded();
+    this.ctx.api.watch((job) => this.onJob(job), this.end.signal, (ids) => this.onSynced(ids)).catch((error) => this.fail(error));
     return () => {
       this.end.abort();
       clearInterval(this.ticker);
