@@ -109,7 +109,8 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
         warn_s = time_limit_warning_s(r->grace_s, r->limit_s, c->limit_margin_s,
                                       minutes);
     } else {
-        warn_s = time_limit_own_warning_s(r->grace_s, own_minutes(r));
+        warn_s = time_limit_own_warning_s(r->grace_s, c->limit_margin_s,
+                                          own_minutes(r));
     }
     /* A warning before the limit, in case the daemon is down; to the ranks, not
      * to the script, which has to record how they ended. Under mpirun the

@@ -30,9 +30,10 @@ double time_limit_warning_s(double grace_s, double limit_s, double margin_s,
     return whole(fmin(grace_s, later_s - EARLY_S));
 }
 
-double time_limit_own_warning_s(double grace_s, double minutes)
+double time_limit_own_warning_s(double grace_s, double margin_s, double minutes)
 {
     double certain_s = minutes * MINUTE_S - EARLY_S;
 
-    return whole(minutes > 0 ? fmin(grace_s, certain_s / 2) : grace_s);
+    return whole(
+        fmin(grace_s, minutes > 0 ? certain_s / 2 : margin_s - EARLY_S));
 }

@@ -30,7 +30,8 @@ double time_limit_warning_s(double grace_s, double limit_s, double margin_s,
  * left if the warning comes EARLY_S sooner.
  *
  * in  minutes  the shortest limit that Slurm may give it; 0: not known, or
- *              none */
-double time_limit_own_warning_s(double grace_s, double minutes);
+ *              none: then as for a limit that it gets while it runs */
+double time_limit_own_warning_s(double grace_s, double margin_s,
+                                double minutes);
 
 #endif

@@ -56,17 +56,24 @@ static void test_warning(void)
 static void test_own(void)
 {
     static const struct {
-        double grace_s, minutes, warning_s;
+        double grace_s, margin_s, minutes, warning_s;
     } all[] = {
-        {120, 0, 120}, /* not known */
-        {120, 1, 0},   {120, 2, 30},   {120, 3, 60},
-        {120, 5, 120}, {120, 60, 120}, {3600, 60, 1770},
+        {120, 120, 1, 0},
+        {120, 120, 2, 30},
+        {120, 120, 3, 60},
+        {120, 0, 5, 120},
+        {120, 0, 60, 120},
+        {3600, 0, 60, 1770},
+        /* Not known, or none: an update may give it one. */
+        {120, 120, 0, 60},
+        {120, 600, 0, 120},
+        {120, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        ok(time_limit_own_warning_s(all[i].grace_s, all[i].minutes) ==
-               all[i].warning_s,
-           "Slurm's own %g min, grace %g s: warned %g s before", all[i].minutes,
-           all[i].grace_s, all[i].warning_s);
+        ok(time_limit_own_warning_s(all[i].grace_s, all[i].margin_s,
+                                    all[i].minutes) == all[i].warning_s,
+           "Slurm's own %g min, grace %g s, margin %g s: warned %g s before",
+           all[i].minutes, all[i].grace_s, all[i].margin_s, all[i].warning_s);
 }
 
 int main(void)
