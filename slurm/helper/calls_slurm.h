@@ -57,10 +57,11 @@ uint32_t rpc_partition_minutes(const char *names);
  * out  ret_is_default  it is a DefaultTime: no MaxWall makes it shorter */
 uint32_t rpc_partition_default(const char *names, bool *ret_is_default);
 /* Remembers each MaxWall. */
-int rpc_walls_read(const assoc_mgr_info_msg_t *m, struct error *err) MUST_CHECK;
+int rpc_partition_walls_read(const assoc_mgr_info_msg_t *m,
+                             struct error *err) MUST_CHECK;
 /* The shortest that may be a job's, in minutes; 0: none is known. qos NULL: the
  * job names none, and may get any. */
-uint32_t rpc_walls_minutes(uid_t uid, const char *qos);
+uint32_t rpc_partition_wall(uid_t uid, const char *qos);
 /* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
 int rpc_partitions_check(const char *names, struct error *err) MUST_CHECK;

@@ -1,5 +1,6 @@
-/* partitions_slurm.c - what partitions take, for the daemon; and refuse those
- * that are reserved for root.
+/* partitions_slurm.c - what partitions take, for the daemon, and which time
+ * limit a job gets that names none; and refuse those that are reserved for
+ * root.
  *
  * In system mode the helper submits as root, so RootOnly would not stop it;
  * this check enforces RootOnly for the users. (AllowGroups, AllowAccounts and
@@ -7,6 +8,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <slurm/slurmdb.h>
 
 #include "slurm/helper/calls_slurm.h"
 
@@ -93,6 +96,92 @@ uint32_t rpc_partition_default(const char *names, bool *ret_is_default)
     }
     (void)pthread_mutex_unlock(&lock);
     *ret_is_default = is_default;
+    return least;
+}
+
+/* ---- MaxWall of QOSes and associations ------------------------------------
+ *
+ * Where a partition has no DefaultTime, Slurm gives a job that names no limit
+ * the shortest of the partition's MaxTime and these. The thread that looks at
+ * Slurm reads them; a thread that submits asks. What PrivateData hides is not
+ * known. */
+struct wall {
+    uint32_t minutes;
+    bool is_qos;
+    uid_t uid;     /* of an association */
+    char name[64]; /* of a QOS */
+};
+
+static pthread_mutex_t walls_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct buf known_walls; /* struct wall[], the last ones read */
+
+static bool is_limit(uint32_t minutes)
+{
+    return minutes > 0 && minutes != INFINITE && minutes != NO_VAL;
+}
+
+static int add_qoses(list_t *all, struct buf *walls, struct error *err)
+{
+    list_itr_t *at = slurm_list_iterator_create(all);
+    const slurmdb_qos_rec_t *q;
+    int rc = 0;
+    while (rc == 0 && (q = slurm_list_next(at))) {
+        struct wall w = {.minutes = q->max_wall_pj, .is_qos = true};
+        (void)snprintf(w.name, sizeof(w.name), "%.63s", q->name ? q->name : "");
+        if (is_limit(w.minutes))
+            rc = buf_add(walls, &w, sizeof(w), err);
+    }
+    slurm_list_iterator_destroy(at);
+    return rc;
+}
+
+/* That of the account is in the user's, too: Slurm hands it down. */
+static int add_assocs(list_t *all, struct buf *walls, struct error *err)
+{
+    list_itr_t *at = slurm_list_iterator_create(all);
+    const slurmdb_assoc_rec_t *a;
+    int rc = 0;
+    while (rc == 0 && (a = slurm_list_next(at))) {
+        struct wall w = {.minutes = a->max_wall_pj, .uid = a->uid};
+        if (a->user && is_limit(w.minutes))
+            rc = buf_add(walls, &w, sizeof(w), err);
+    }
+    slurm_list_iterator_destroy(at);
+    return rc;
+}
+
+int rpc_partition_walls_read(const assoc_mgr_info_msg_t *m, struct error *err)
+{
+    struct buf walls = BUF_INIT;
+    int rc = m->qos_list ? add_qoses(m->qos_list, &walls, err) : 0;
+    if (rc == 0 && m->assoc_list)
+        rc = add_assocs(m->assoc_list, &walls, err);
+    if (rc == 0) {
+        (void)pthread_mutex_lock(&walls_lock);
+        struct buf old = known_walls;
+        known_walls = walls;
+        walls = old;
+        (void)pthread_mutex_unlock(&walls_lock);
+    }
+    buf_clear(&walls);
+    return rc;
+}
+
+uint32_t rpc_partition_wall(uid_t uid, const char *qos)
+{
+    uint32_t least = 0;
+    (void)pthread_mutex_lock(&walls_lock);
+    const struct wall *all =
+        (const struct wall *)(const void *)known_walls.data;
+    for (size_t i = 0; i < known_walls.len / sizeof(*all); i++) {
+        bool is_its = all[i].is_qos
+                          ? !qos || strncmp(all[i].name, qos,
+                                            sizeof(all[i].name) - 1) == 0
+                          : all[i].uid == uid;
+        if (is_its && (least == 0 || all[i].minutes < least))
+            least = all[i].minutes;
+    }
+    (void)pthread_mutex_unlock(&walls_lock);
     return least;
 }
 

@@ -321,7 +321,7 @@ static int read_all(struct rpc_scan *s, struct buf *rows, struct error *err)
         rc = add_qoses(&r, err);
     *rows = r.rows;
     if (rc == 0 && (r.enforced & ENFORCE_LIMITS))
-        rc = rpc_walls_read(m, err);
+        rc = rpc_partition_walls_read(m, err);
     free(r.by_id);
     slurm_free_assoc_mgr_info_msg(m);
     return rc;

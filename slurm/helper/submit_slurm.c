@@ -93,7 +93,7 @@ static uint32_t own_minutes(const struct alloc_req *r)
 {
     bool is_default = false;
     uint32_t minutes = rpc_partition_default(r->where.partition, &is_default);
-    uint32_t wall = is_default ? 0 : rpc_walls_minutes(r->uid, r->where.qos);
+    uint32_t wall = is_default ? 0 : rpc_partition_wall(r->uid, r->where.qos);
     return wall > 0 && (minutes == 0 || wall < minutes) ? wall : minutes;
 }
 

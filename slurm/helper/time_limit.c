@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* The unit of a limit in Slurm. */
 static const double MINUTE_S = 60;
 /* slurmctld looks at its jobs every 30 s, and warns 30 s ahead of that. */
 static const double EARLY_S = 60;
