@@ -256,7 +256,8 @@ $(B)/tests/tokenizers/%: $(B)/obj/tests/tokenizers/%.o $(B)/obj/tests/tap.o \
 test_env := MGPU_BIN=$(abspath $(B)/bin) MGPU_SRC=$(CURDIR) \
   MGPU_VARIANT=$(VARIANT) \
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-  GOMP_SPINCOUNT=2000
+  GOMP_SPINCOUNT=2000 $(if $(filter tsan,$(VARIANT)), \
+  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp)
 mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0:intercept_tls_get_addr=0 \
   LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
   OMP_NUM_THREADS=1
