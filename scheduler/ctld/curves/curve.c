@@ -377,9 +377,9 @@ static void curve_done(struct task *task)
     struct curve_request *q = (struct curve_request *)task;
     const bool is_read = q->out.len > 0;
     if (q->rc == 0 && !is_read) {
-        q->rc = go_on(q, &q->err);
-        if (q->rc == 0)
-            return;
+        if (go_on(q, &q->err) == 0)
+            return; /* it is the reader's again */
+        q->rc = -1;
     }
     if (q->rc < 0)
         http_reply_err(q->x, &q->err);

@@ -238,9 +238,9 @@ static void values_done(struct task *t)
 {
     struct job_values *v = (struct job_values *)t;
     if (v->rc == 0 && v->next < v->n) {
-        v->rc = go_on(v, &v->err);
-        if (v->rc == 0)
-            return;
+        if (go_on(v, &v->err) == 0)
+            return; /* it is the reader's again */
+        v->rc = -1;
     }
     v->done(v->arg, &v->text, v->rc < 0 ? &v->err : NULL);
 }
