@@ -12,7 +12,7 @@ allow=tests/lint/prose.allow
 riddles='\bWho [a-z]+ .*,|is told of|nobody ever|\ba deed\b|this life|goes by|of which|(^|[.:] |^[ /]*\* )Of (a|what)\b'
 verbs='accept add advise allow announce answer apply ask attend avoid backfill begin bench bind block
 bound build cancel cap carry change check choose clamp clean clear close collect colour
-compare compile compute copy correct count cover credit cut decide declare decode
+compare compile compute continue copy correct count cover credit cut decide declare decode
 define delete demote derive describe detect disable distinguish divide do
 document drain draw drop embed emulate enable encode end enforce ensure exclude expand expect explain
 export expose extract fail fill find fit fix fold follow forbid forget format free generate
