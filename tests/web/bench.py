@@ -1,11 +1,12 @@
-"""bench.py - how fast the page is in Chromium with a queue of 990 jobs.
+"""bench.py - how fast the page is in Chromium with a queue of 990 jobs, and with a
+sweep of as many tasks.
 
 usage: MGPU_BIN=build/release/bin /usr/bin/python3 tests/web/bench.py
 
 Prints the time to the first paint, the time until all rows are there, and the
-longest task of the page's thread while rows change: one job, then all. A task is
-the time in which the page answers no key; what is below 50 ms Chromium does not
-tell.
+longest task of the page's thread while rows change: one job, then all, then all
+tasks of a sweep that is closed, is opened, and is open. A task is the time in
+which the page answers no key; what is below 50 ms Chromium does not tell.
 """
 import statistics
 import time
@@ -29,7 +30,7 @@ def sweep(daemon):
     """990 jobs that are held."""
     spec = {"version": 1, "kind": "command", "name": "sweep", "command": ["sleep", "600"], "resources": {"gpus": 1},
             "sweep": {"grid": {"policy.priority": list(range(-49, 50)), "retry.max": list(range(10))}}}
-    return daemon.api("POST", "/v1/jobs", {"spec": spec, "hold": True})
+    return daemon.api("POST", "/v1/jobs", {"spec": spec, "hold": True})["id"]
 
 
 def main():
@@ -57,7 +58,8 @@ def measure(daemon, web):
     driver = browser().driver
     driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PROBE})
     daemon.api("POST", "/v1/admin/pause", {})
-    sweep(daemon)
+    for _ in range(JOBS - 1):
+        daemon.submit("many", hold=True)
     number = daemon.submit("one", hold=True)
     driver.get(web.url)
     paints, fulls = [], []
@@ -82,6 +84,29 @@ def measure(daemon, web):
         daemon.api("POST", f"/v1/jobs/{job}/release", {})
     until(lambda: states(driver, "QUEUED") >= JOBS - 1, "all rows change")
     print(f"all jobs change: longest task {longest(driver):.0f} ms")
+    measure_sweep(daemon, driver)
+
+
+def measure_sweep(daemon, driver):
+    daemon.cancel_all()  # a user may have 1,000
+    first = sweep(daemon)
+    head = f"[data-row][data-id='{first - 0.5}']"
+
+    def is_said(text):
+        return driver.execute_script("const r = document.querySelector(arguments[0]); return r && r.textContent.includes(arguments[1])",
+                                     head, text)
+
+    until(lambda: is_said(f"{JOBS} HELD"), "the row of the sweep")
+    longest(driver)
+    daemon.api("POST", f"/v1/jobs/{first}/release", {})
+    until(lambda: is_said(f"{JOBS} QUEUED"), "its row changes")
+    print(f"{JOBS} tasks of a closed sweep change: longest task {longest(driver):.0f} ms")
+    driver.execute_script("document.querySelector(arguments[0]).click()", head)
+    until(lambda: states(driver, "QUEUED") >= JOBS, "its tasks have rows")
+    print(f"it opens: longest task {longest(driver):.0f} ms")
+    daemon.api("POST", f"/v1/jobs/{first}/hold", {})
+    until(lambda: states(driver, "HELD") >= JOBS, "its tasks change")
+    print(f"{JOBS} tasks of an open sweep change: longest task {longest(driver):.0f} ms")
 
 
 if __name__ == "__main__":

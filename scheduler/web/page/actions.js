@@ -73,9 +73,14 @@ export function whyBody(w) {
 
 const title = (job) => `job ${job.display_id} ${job.name || ''}`.trim();
 
+// Whether its user reads the page, as far as the page knows: the daemon decides.
+export function mayChange(job, config) {
+  return !config.read_only;
+}
+
 // What may be done: {name, text}.
 export function actionsOf(job, config) {
-  if (config.read_only || isFinal(job.state)) return [];
+  if (!mayChange(job, config) || isFinal(job.state)) return [];
   const may = [];
   if (job.state === 'HELD') may.push({name: 'release', text: 'Release'});
   else if (!isLive(job.state)) may.push({name: 'hold', text: 'Hold'});

@@ -18,7 +18,7 @@ const VIEWS = {
 const TITLES = {queue: 'Queue', cluster: 'Cluster', job: 'Job', compare: 'Compare', policy: 'Policy'};
 const KEYS = [
   ['?', 'Show these keys'], ['/', 'Go to the filter'], ['j  k', 'Next and previous row'],
-  ['Enter', 'Open the row'], ['w', 'Why the job of the row is in its state'],
+  ['Enter', 'Open the row'], ['\u2192  \u2190', 'Open or close the sweep of the row'], ['w', 'Why the job of the row is in its state'],
   ['c', 'Cancel the job of the row'], ['h', 'Hold or release the job of the row'],
   ['r', 'Resize the job of the row'], ['x', 'Choose the row, to compare jobs'], ['q  l  p', 'Queue, cluster, policy'],
   ['Escape', 'Close a dialog, leave a field'],

@@ -1,9 +1,10 @@
 // queue.js - the queue as it changes: jobs that have not ended, and below them
 // those that have. One stream (api.watch()) says what changes; the filters
 // work on what it has said, and are in the link.
-import {confirmAction, showWhy} from './actions.js';
+import {confirmAction, mayChange, showWhy} from './actions.js';
 import {el, errorLine, fill, perFrame, setText} from './dom.js';
 import {STATES, isFinal, isLive} from './format.js';
+import {Sweeps, confirmSweep, showSweep, sweepActions} from './queue/sweeps.js';
 import {COLUMNS, Rows} from './rows.js';
 
 const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
@@ -115,6 +116,8 @@ class Queue {
     this.params = {...params};
     this.jobs = new Map(); // id: {job, at}
     this.dirty = new Set();
+    this.sweeps = new Sweeps();
+    this.dirtySweeps = new Set();
     this.chosen = new Set(); // ids, to compare
     this.lists = {};
     this.end = new AbortController();
@@ -185,6 +188,8 @@ class Queue {
   }
 
   forget(id) {
+    const known = this.jobs.get(id), sweep = known ? this.sweeps.forget(known.job) : null;
+    if (sweep) this.dirtySweeps.add(sweep);
     this.jobs.delete(id);
     this.dirty.delete(id);
     this.chosen.delete(id);
@@ -205,19 +210,53 @@ class Queue {
     for (const id of this.dirty) {
       if (performance.now() > until) break;
       this.dirty.delete(id);
-      const {job, at} = this.jobs.get(id);
-      const isEnded = isFinal(job.state);
-      offer(this.lists, job);
-      const is = this.test(job) && !(isEnded && job.ended && Date.parse(job.ended) < this.sinceMs);
-      (isEnded ? this.active : this.ended).remove(id);
-      if (is) (isEnded ? this.ended : this.active).put(job, at);
-      else (isEnded ? this.ended : this.active).remove(id);
-      if (this.chosen.has(id)) (isEnded ? this.ended : this.active).mark(id, true);
+      this.place(id);
     }
+    for (const sweep of this.dirtySweeps) {
+      if (this.sweeps.show(sweep, this.active, this.ended, (id) => this.jobs.get(id))) this.placeTasks(sweep);
+      else if (sweep.rows) sweep.rows.mark(sweep.rowId, [...sweep.matching].every((id) => this.chosen.has(id)));
+    }
+    this.dirtySweeps.clear();
     if (this.dirty.size > 0) this.flushSoon();
     this.active.commit();
     this.ended.commit();
     this.showCounts();
+  }
+
+  // Puts the row of a job where it belongs, or removes it. The tasks of a sweep
+  // have rows while it is open, in the list that has the sweep.
+  place(id) {
+    const {job, at} = this.jobs.get(id);
+    const isEnded = isFinal(job.state);
+    offer(this.lists, job);
+    const is = this.test(job) && !(isEnded && job.ended && Date.parse(job.ended) < this.sinceMs);
+    const sweep = this.sweeps.of(job, true);
+    if (sweep) {
+      sweep.ids.add(id);
+      if (is) sweep.matching.add(id);
+      else sweep.matching.delete(id);
+      this.dirtySweeps.add(sweep);
+    }
+    const rows = !is ? null : sweep ? (sweep.isOpen ? sweep.rows : null) : isEnded ? this.ended : this.active;
+    for (const other of [this.active, this.ended]) if (other !== rows) other.remove(id);
+    if (!rows) return;
+    rows.put(job, at, sweep ? sweep.rowId : null);
+    if (this.chosen.has(id)) rows.mark(id, true);
+  }
+
+  placeTasks(sweep) {
+    for (const id of sweep.ids) this.dirty.add(id);
+    this.flushSoon();
+  }
+
+  openSweep(sweep, isOpen) {
+    sweep.isOpen = isOpen;
+    this.dirtySweeps.add(sweep);
+    this.placeTasks(sweep);
+  }
+
+  tasksOf(sweep) {
+    return [...sweep.ids].sort((a, b) => a - b).map((id) => this.jobs.get(id).job);
   }
 
   showCounts() {
@@ -250,7 +289,10 @@ class Queue {
   // A link to the curves of the jobs that were chosen, or of those that a filter
   // leaves.
   offerCompare(isFiltered) {
-    const all = [...this.active.order, ...this.ended.order].map((row) => row.job);
+    const all = [...this.jobs.values()].map((known) => known.job).filter((job) => {
+      const sweep = this.sweeps.of(job);
+      return sweep ? sweep.matching.has(job.id) : this.active.has(job.id) || this.ended.has(job.id);
+    });
     const jobs = this.chosen.size > 0 ? [...this.chosen].map((id) => this.jobs.get(id).job)
       : isFiltered ? all.filter((j) => j.iteration > 0) : [];
     this.compare.hidden = jobs.length < (this.chosen.size > 0 ? 1 : 2) || jobs.length > COMPARED_MOST;
@@ -268,13 +310,48 @@ class Queue {
 
   // ---- what a user does ----
 
-  jobOf(target) {
+  // {job} or {sweep} of the row; null: there is none.
+  rowOf(target) {
     const row = target.closest('[data-row]');
-    return row ? this.jobs.get(Number(row.dataset.id)).job : null;
+    if (!row) return null;
+    const sweep = this.sweeps.ofRow(Number(row.dataset.id));
+    return sweep ? {sweep} : {job: this.jobs.get(Number(row.dataset.id)).job};
+  }
+
+  chooseSweep(sweep) {
+    const isAll = [...sweep.matching].every((id) => this.chosen.has(id));
+    for (const id of sweep.matching) if (this.chosen.has(id) === isAll) this.choose(this.jobs.get(id).job);
+    this.dirtySweeps.add(sweep);
+  }
+
+  onSweepClick(sweep, e) {
+    if (e.ctrlKey || e.metaKey || e.shiftKey) {
+      if (!e.target.closest('a')) this.chooseSweep(sweep);
+    } else if (e.target.closest('[data-act]')) this.whySweep(sweep);
+    else if (!e.target.closest('a') && !String(getSelection())) this.openSweep(sweep, !sweep.isOpen);
+  }
+
+  whySweep(sweep) {
+    showSweep(sweep, () => this.tasksOf(sweep), (job) => mayChange(job, this.ctx.config), this.ctx, (job) => showWhy(job, this.ctx));
+  }
+
+  onSweepKey(sweep, e) {
+    const tasks = () => this.tasksOf(sweep);
+    const may = sweepActions(tasks(), (job) => mayChange(job, this.ctx.config));
+    const act = (name) => { if (may.includes(name)) confirmSweep(name, sweep, tasks, this.ctx); };
+    if (e.key === 'Enter' && e.target.matches('[data-row]')) this.openSweep(sweep, !sweep.isOpen);
+    else if (e.key === 'ArrowRight' || e.key === 'ArrowLeft') this.openSweep(sweep, e.key === 'ArrowRight');
+    else if (e.key === 'w') this.whySweep(sweep);
+    else if (e.key === 'c') act('cancel');
+    else if (e.key === 'h') act(may.includes('hold') ? 'hold' : 'release');
+    else if (e.key === 'x') this.chooseSweep(sweep);
+    else return;
+    e.preventDefault();
   }
 
   onClick(e) {
-    const job = this.jobOf(e.target);
+    const {job, sweep} = this.rowOf(e.target) || {};
+    if (sweep) this.onSweepClick(sweep, e);
     if (!job) return;
     if (e.ctrlKey || e.metaKey || e.shiftKey) {
       if (e.target.closest('a')) return;
@@ -284,8 +361,17 @@ class Queue {
   }
 
   onKey(e) {
-    const job = this.jobOf(e.target);
-    if (!job || e.ctrlKey || e.altKey || e.metaKey) return;
+    const {job, sweep} = this.rowOf(e.target) || {};
+    if (e.ctrlKey || e.altKey || e.metaKey) return;
+    if (sweep) this.onSweepKey(sweep, e);
+    if (!job) return;
+    // From a task to the row of its sweep.
+    const own = e.key === 'ArrowLeft' && this.sweeps.of(job);
+    if (own && own.rows) {
+      own.rows.focus(own.rowId);
+      e.preventDefault();
+      return;
+    }
     if (e.key === 'w') showWhy(job, this.ctx);
     else if (e.key === 'c') confirmAction('cancel', job, this.ctx);
     else if (e.key === 'h') confirmAction(job.state === 'HELD' ? 'release' : 'hold', job, this.ctx);

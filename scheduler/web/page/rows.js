@@ -88,11 +88,16 @@ class Row {
       fill: prog.firstChild.firstChild, meter: prog.firstChild, step: prog.children[1], eta: prog.children[2],
       where: where.firstChild, act: act.firstChild});
     e.dataset.id = job.id;
-    e.dataset.href = this.link.href = `#/job/${encodeURIComponent(job.display_id)}`;
-    this.act.setAttribute('aria-label', `Why and actions of job ${job.display_id}`);
+    this.lead = this; // the row that it stands below, when it is a task's
+    const isSweep = Boolean(job.sweepTexts);
+    this.link.href = isSweep ? `#/compare?jobs=${job.display_id}` : `#/job/${encodeURIComponent(job.display_id)}`;
+    if (!isSweep) e.dataset.href = this.link.href;
+    e.classList.toggle('sweep', isSweep);
+    this.act.setAttribute('aria-label', `Why and actions of ${isSweep ? 'sweep' : 'job'} ${job.display_id}`);
   }
 
   show(job, at) {
+    const s = job.sweepTexts || {};
     this.job = job;
     this.at = at;
     if (this.state !== job.state) {
@@ -100,17 +105,17 @@ class Row {
       this.badge.textContent = job.state;
       this.badge.className = `badge ${stateClass(job.state)}`;
     }
-    setText(this.id, job.display_id);
+    setText(this.id, s.id || job.display_id);
     setText(this.link, job.name || '(no name)');
     if (this.link.title !== job.name) this.link.title = job.name || '';
-    setText(this.labels, [...Object.entries(job.vary || {}), ...Object.entries(job.labels || {})]
+    setText(this.labels, s.labels || [...Object.entries(job.vary || {}), ...Object.entries(job.labels || {})]
       .map(([k, v]) => (v ? `${k}=${v}` : k)).join(', '));
     if (this.labels.title !== this.labels.textContent) this.labels.title = this.labels.textContent;
     setText(this.user, job.user);
-    setText(this.gpus, gpusText(job));
-    this.gpus.title = gpusTitle(job);
+    setText(this.gpus, s.gpus || gpusText(job));
+    this.gpus.title = s.gpus ? 'allocated to its tasks' : gpusTitle(job);
     const p = progress(job);
-    setText(this.step, p.text);
+    setText(this.step, s.step || p.text);
     setText(this.eta, etaText(job));
     const width = `${(100 * p.share).toFixed(1)}%`;
     if (this.width !== width) {
@@ -118,7 +123,7 @@ class Row {
       this.meter.hidden = p.share === 0;
     }
     setText(this.loss, number(job.loss));
-    setText(this.where, whereText(job));
+    setText(this.where, s.where || whereText(job));
     if (this.where.title !== this.where.textContent) this.where.title = this.where.textContent;
     this.tick();
   }
@@ -128,7 +133,8 @@ class Row {
   }
 }
 
-// A list of jobs: put(), remove(), then commit() once.
+// A list of jobs: put(), remove(), then commit() once. The row of a sweep leads
+// those of its tasks.
 export class Rows {
   // onSort(name): a title was chosen.
   constructor(label, onSort) {
@@ -155,6 +161,13 @@ export class Rows {
 
   get size() { return this.byId.size; }
 
+  has(id) { return this.byId.has(id); }
+
+  focus(id) {
+    const row = this.byId.get(id);
+    if (row) row.el.focus();
+  }
+
   // by: a column's name, after '-' the other way round.
   sortBy(by) {
     this.isBack = by.startsWith('-');
@@ -168,7 +181,8 @@ export class Rows {
     this.isDirty = true;
   }
 
-  put(job, at) {
+  // leadId: of the row that it stands below, or null. isOpen: of a sweep.
+  put(job, at, leadId, isOpen) {
     let row = this.byId.get(job.id);
     if (!row) {
       row = new Row(job);
@@ -177,6 +191,13 @@ export class Rows {
       this.isDirty = true;
     }
     row.show(job, at);
+    const lead = (leadId && this.byId.get(leadId)) || row;
+    if (row.lead !== lead) {
+      row.lead = lead;
+      row.el.classList.toggle('task', lead !== row);
+      this.isDirty = true;
+    }
+    if (isOpen !== undefined) row.el.setAttribute('aria-expanded', isOpen);
     const key = this.column.sort(job);
     if (key !== row.key) this.isDirty = true;
     row.key = key;
@@ -199,6 +220,11 @@ export class Rows {
   }
 
   compare(a, b) {
+    if (a.lead === b.lead) return a === a.lead ? -1 : b === b.lead ? 1 : this.compareKeys(a, b);
+    return this.compareKeys(a.lead, b.lead);
+  }
+
+  compareKeys(a, b) {
     const x = a.key, y = b.key;
     if (x === null || y === null) {
       if (x !== y) return x === null ? 1 : -1;
