@@ -30,7 +30,8 @@ static const char *const part_names[PARTS] = {
  * gradients, layers made again without their last product, and 145
  * instructions per value in AdamW of 8 bits. It has no launches: where a kernel
  * has fewer than two blocks for each multiprocessor it cannot know how unevenly
- * they divide. So it judges the steps of 16,384 tokens, and those of 8,192; how
+ * they divide. Its full training makes logits twice, as ours did then, some 2 %
+ * of the step. So it judges the steps of 16,384 tokens, and those of 8,192; how
  * far the others are is told. */
 static const struct text {
     const char *name;
@@ -197,39 +198,16 @@ static bool compare_rates(const char *name, const char *card, double here,
 /* ---- another trainer ------------------------------------------------------
  */
 
-/* Logits, and the loss that is made from them. A step of ours that trains the
- * output layer makes both forward, and in the backward pass again; LLMQ makes
- * them once, with their gradient (_backward_lmhead() of
- * src/models/llama_model.cpp). */
-static bool makes_logits(const struct step_launch *l)
-{
-    return strncmp(l->kernel, "softmax_loss<", 13) == 0 ||
-           (strcmp(l->kernel, STEP_PRODUCT) == 0 && l->n == l->vocab);
-}
-
-static int32_t count_logits(const struct step *s)
-{
-    int32_t n = 0;
-
-    for (int32_t i = 0; i < s->n; i++)
-        n += makes_logits(&s->at[i]);
-    return n;
-}
-
 /* What a launch takes where LLMQ does the same otherwise: in the update, which
- * 128 steps share, and in the norm before the output layer, which is made again
- * in the backward pass, nothing; in attention, what cuDNN's takes. */
+ * 128 steps share, nothing; in attention, what cuDNN's takes. */
 static double llmq_s(const struct step_launch *l, enum text_part part,
-                     bool is_backward, double ours_s)
+                     double ours_s)
 {
-    const bool is_again =
-        is_backward && strncmp(l->kernel, "rms_rows<", 9) == 0;
     const double pairs =
         (double)l->op.rows * (l->document + 1) / 2 * l->op.heads;
     const double flop = 4 * pairs * l->op.D;
 
-    if (part == PART_OPTIMIZER || is_again ||
-        strncmp(l->kernel, "attend_dq", 9) == 0)
+    if (part == PART_OPTIMIZER || strncmp(l->kernel, "attend_dq", 9) == 0)
         return 0;
     if (strncmp(l->kernel, "attend_mma", 10) == 0)
         return flop / cudnn_fwd;
@@ -245,12 +223,9 @@ static int predict_llmq(struct device *d, const struct facts *f,
     static struct step s;
     int64_t bytes;
     double ours_s = 0, its_s = 0;
-    int32_t logits = 0;
-    bool is_backward = false;
 
     if (step_record_text(d, &llmq, &s, &bytes, err) < 0)
         return -1;
-    const int32_t once = count_logits(&s) / 2;
     for (int32_t i = 0; i < s.n; i++) {
         const struct step_launch *l = &s.at[i];
         struct traffic t;
@@ -258,13 +233,9 @@ static int predict_llmq(struct device *d, const struct facts *f,
         double per;
         if (time_launch(f, l, &t, &one, &per, err) < 0)
             return -1;
-        is_backward = is_backward || (l->op.name != NULL &&
-                                      strcmp(l->op.name, "put_rows") == 0);
         if (t.part != PART_OPTIMIZER)
             ours_s += one.s[ESTIMATE][0];
-        logits += makes_logits(l);
-        if (!makes_logits(l) || logits > once)
-            its_s += llmq_s(l, t.part, is_backward, one.s[ESTIMATE][0]);
+        its_s += llmq_s(l, t.part, one.s[ESTIMATE][0]);
     }
     *ret_ours_s = ours_s;
     *ret_s = its_s;
@@ -284,8 +255,7 @@ static int compare_llmq(struct device *d, const struct facts *f, bool *ret_near,
         "measured by LLMQ | apart |\n|---|---|---|---|---|\n");
     *ret_near = compare_rates("as LLMQ makes it", card_names[0], tokens / its_s,
                               llmq_tokens_s);
-    (void)printf("\nOurs would make %.0f: it makes logits again, and has its "
-                 "own attention.\n",
+    (void)printf("\nOurs would make %.0f: it has its own attention.\n",
                  tokens / ours_s);
     return 0;
 }
