@@ -91,7 +91,7 @@ static void *user_main(void *arg)
 {
     struct user *u = arg;
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     struct http_request req = {.method = "POST",
                                .path = u->path,
                                .body = u->body,
@@ -208,7 +208,7 @@ static void *watch_main(void *arg)
 {
     struct watching *w = arg;
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     struct http_client *http;
     struct error err = ERROR_INIT;
     struct buf bad = BUF_INIT;

@@ -151,9 +151,8 @@ static int on_watch(void *arg, const char *text, size_t len, struct error *err)
     json_decref(o);
     if (w->n++ == 0) { /* from here on it must come by itself */
         struct rig other = *w->r;
-        struct http_client_conf conf = {.url = other.url,
-                                        .connect_timeout_s = 60,
-                                        .timeout_s = RIG_TIMEOUT_S};
+        struct http_client_conf conf = {
+            .url = other.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
         other.body = (struct buf)BUF_INIT;
         if (http_client_create(&conf, &other.http, NULL) < 0)
             exit(1);

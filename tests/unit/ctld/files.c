@@ -211,7 +211,7 @@ static void test_log(struct rig *r, struct slow *s)
     struct rig other = *r; /* another client of the same daemon */
     struct logged l = {.r = &other};
     struct http_client_conf http = {
-        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     pthread_t th;
     uint64_t id = start_job(r, "log", path);
     memset(&other.body, 0, sizeof(other.body));

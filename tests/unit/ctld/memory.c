@@ -176,7 +176,7 @@ static size_t live_within(size_t most)
 static size_t live_alone(size_t most)
 {
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     http_client_destroy(r.http);
     buf_clear(&r.body);
     size_t n = live_within(most);

@@ -25,7 +25,7 @@
 
 /* Ends what hangs; a sanitizer on a busy machine takes more than a minute for a
  * thousand jobs. */
-enum { RIG_TIMEOUT_S = 600 };
+enum { RIG_WAIT_S = 600 };
 
 /* ---- an allocator on strings ----------------------------------------------
  */
@@ -261,7 +261,7 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
 {
     struct error err = ERROR_INIT;
     struct http_client_conf http = {
-        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     r->alloc.base.ops = &puppet_ops;
     r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->conf = (struct ctld_conf){.cluster = "test",
@@ -414,7 +414,7 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
     struct http_client_conf conf = {.url = r->url,
                                     .bearer = token,
                                     .connect_timeout_s = 60,
-                                    .timeout_s = RIG_TIMEOUT_S};
+                                    .timeout_s = RIG_WAIT_S};
     pthread_mutex_lock(&r->alloc.lock);
     memcpy(token, r->alloc.token, sizeof(token));
     pthread_mutex_unlock(&r->alloc.lock);

@@ -33,7 +33,7 @@ static void be(uid_t uid)
 static int as(uid_t uid, const char *method, const char *path, const char *body)
 {
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     struct http_client *mine = r.http;
     if (http_client_create(&conf, &r.http, NULL) < 0)
         exit(1);
@@ -58,7 +58,7 @@ static int no_line(void *arg, const char *text, size_t len, struct error *err)
 static void watch_as(uid_t uid)
 {
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     struct http_client *http = NULL;
     struct buf refusal = BUF_INIT;
     struct error err = ERROR_INIT;

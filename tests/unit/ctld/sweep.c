@@ -51,7 +51,7 @@ static void *submit_slowly(void *arg)
         at += (size_t)snprintf(text + at, sizeof(text) - at, ",%d", i);
     (void)snprintf(text + at, sizeof(text) - at, "]}}}}");
     struct http_client_conf conf = {
-        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_TIMEOUT_S};
+        .url = r->url, .connect_timeout_s = 60, .timeout_s = RIG_WAIT_S};
     struct http_request req = {.method = "POST",
                                .path = "/v1/jobs",
                                .body = text,
