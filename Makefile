@@ -135,7 +135,8 @@ rooms_policy  := scheduler/policy
 rooms_engine  := $(call under,scheduler/engine,events table store rules plan \
                    attempts requests) scheduler/engine
 rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
-                   maintenance usage ingest job_list curves api) scheduler/ctld
+                   curve_data maintenance usage ingest job_list curves api) \
+                   scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
 rooms_web     := scheduler/web

@@ -29,6 +29,7 @@
 #include "scheduler/ctld/api/policy_settings.h"
 #include "scheduler/ctld/api/reload_config.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/curve_data/curve_cache.h"
 #include "scheduler/ctld/engine_loop.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/metric_ingest.h"
@@ -392,6 +393,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         work_queue_create(c->loop, "reader", READER_QUEUE, &c->reader, err) <
             0 ||
         work_queue_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
+        curve_cache_create(CURVE_CACHE_BYTES, &c->curve_cache, err) < 0 ||
         auth_init(c, err) < 0 || rate_limit_init(c, err) < 0 ||
         user_names_init(c, err) < 0 || job_submit_init(c, err) < 0 ||
         engine_loop_init(c, on_engine_stopped, err) < 0 ||
@@ -445,6 +447,7 @@ void ctld_destroy(struct ctld *c)
     work_queue_destroy(c->logs);
     work_queue_destroy(c->reader);
     work_queue_destroy(c->writer);
+    curve_cache_destroy(c->curve_cache);
     job_watch_clear(c);
     job_cursor_clear(c);
     start_estimates_clear(c);

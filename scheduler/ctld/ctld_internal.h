@@ -77,6 +77,7 @@ struct ctld {
     struct rate_limit *rate_limit;
     struct user_names *user_names;
     struct metric_ingest *metric_ingest;
+    struct curve_cache *curve_cache;
     struct attempt_metrics *attempts; /* the live ones; attempt_metrics.h */
     struct job_watch *job_watch;
     struct log_follow *log_follow;

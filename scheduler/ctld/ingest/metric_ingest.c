@@ -25,6 +25,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/curve_data/curve_cache.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/metric_name_limit.h"
 #include "scheduler/ctld/ingest/sol_counts.h"
@@ -143,6 +144,8 @@ static int flush(struct store *s, uint64_t job, int32_t attempt, struct rows *r,
         return 0;
     if (s->metrics->rows(s, job, attempt, r->row, r->n, &n_new, err) < 0)
         return -1;
+    if (n_new > 0)
+        curve_cache_note(io->curves, job, attempt, r->row, r->n);
     io->stored += n_new;
     io->repeated += r->n - n_new;
     r->n = 0;
@@ -197,7 +200,7 @@ int metric_ingest_store(struct store *s, uint64_t job, int32_t attempt,
                         struct error *err)
 {
     struct rows *r = malloc(sizeof(*r));
-    struct ingest_count count = {0};
+    struct ingest_count count = {.curves = io->curves};
     const size_t n_shares = io->shares ? io->shares->n : 0;
     int rc = 0;
     if (!r)
@@ -264,6 +267,7 @@ static void batch_run(struct task *t)
     struct batch *b = (struct batch *)t;
     b->count.times = b->rank == 0 ? &b->times : NULL;
     b->count.shares = b->rank == 0 ? &b->shares : NULL;
+    b->count.curves = b->c->curve_cache;
     b->rc = metric_ingest_store(b->c->parts.store, b->job, b->attempt, b->rank,
                                 b->names, b->text, b->len, &b->count, &b->err);
 }

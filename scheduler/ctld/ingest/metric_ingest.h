@@ -8,6 +8,7 @@
 #include "jobs/base/error.h"
 
 struct ctld;
+struct curve_cache;
 struct iteration_times;
 struct sol_shares;
 struct metric_name_limit;
@@ -26,6 +27,7 @@ struct ingest_count {
     struct iteration_times *times; /* for the rows of rank 0; NULL: not
                                       wanted */
     struct sol_shares *shares;     /* the same; none of what was not stored */
+    struct curve_cache *curves;    /* learns which rows were stored; or NULL */
 };
 /* Stores one batch of lines as rows, and adds to *io. Called on the writer's
  * thread. */

@@ -168,6 +168,7 @@ static int drain_piece(struct drain *d, char *buf, bool *ret_all,
     size_t len = end ? (size_t)(end - buf) + 1 : 0;
     bool hole = len > 0 && is_hole(buf, len);
     d->count.shares = rank == 0 ? &d->shares : NULL;
+    d->count.curves = d->c->curve_cache;
     if (len > 0 && !hole &&
         metric_ingest_store(d->c->parts.store, d->job, d->attempt, rank,
                             d->names, buf, len, &d->count, err) < 0)

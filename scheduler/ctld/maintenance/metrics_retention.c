@@ -18,6 +18,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/curve_data/curve_cache.h"
 #include "scheduler/ctld/maintenance/job_retention.h"
 #include "scheduler/ctld/request/reply.h"
 
@@ -70,8 +71,12 @@ static void piece_run(struct task *t)
 {
     struct piece *p = (struct piece *)t;
     struct store *s = p->c->parts.store;
+    const uint64_t first = p->purge.at;
     double began_s = now_s(p->c);
     p->rc = s->metrics->purge_rows(s, &p->purge, &p->err);
+    if (p->rc == 0 && p->purge.n > 0)
+        curve_cache_forget(p->c->curve_cache, first,
+                           p->purge.is_over ? UINT64_MAX : p->purge.at);
     p->took_s = now_s(p->c) - began_s;
 }
 

@@ -30,13 +30,19 @@ static const char rank1[] =
     "{\"iteration\":3,\"epoch\":1,\"started_at\":102,\"t_iter\":2,\"loss\":9,"
     "\"samples\":24,\"grad\":3}\n";
 
-#define HEAD(of, x, width, n, cursor)                                         \
-    "{\"schema\":\"mgpu.curve/"                                               \
-    "1\",\"job\":1,\"rows_removed\":false,\"of\":\"" of "\",\"x\":\"" x       \
-    "\",\"complete\":true,\"width\":" width ",\"n\":" n ",\"cursor\":" cursor \
-    ",\"columns\":[\"attempt\",\"first\",\"last\",\"time\",\"epoch\","        \
-    "\"samples\",\"min\",\"max\",\"value\",\"n\",\"none\",\"plus_inf\","      \
+#define HEAD_WITH(of, x, width, n, cursor, kept)                           \
+    "{\"schema\":\"mgpu.curve/1\",\"job\":1,\"rows_removed\":false,"       \
+    "\"of\":\"" of "\",\"x\":\"" x "\",\"complete\":true,\"width\":" width \
+    ",\"n\":" n ",\"cursor\":" cursor kept                                 \
+    ",\"columns\":[\"attempt\",\"first\",\"last\",\"time\",\"epoch\","     \
+    "\"samples\",\"min\",\"max\",\"value\",\"n\",\"none\",\"plus_inf\","   \
     "\"minus_inf\"],\"rows\":"
+#define HEAD(of, x, width, n, cursor) HEAD_WITH(of, x, width, n, cursor, "")
+/* Of a curve that the daemon keeps, and of what is new of it. */
+#define KEPT(of, x, width, n, cursor, before) \
+    HEAD_WITH(of, x, width, n, cursor, ",\"before\":" before ",\"whole\":true")
+#define NEW(of, x, width, n, cursor, before) \
+    HEAD_WITH(of, x, width, n, cursor, ",\"before\":" before ",\"whole\":false")
 
 static void is_curve(const char *query, const char *want, const char *what)
 {
@@ -57,7 +63,7 @@ static void refuses(int status, const char *query, const char *says)
 static void test_columns(void)
 {
     is_curve("of=loss&points=4",
-             HEAD("loss", "iteration", "4", "8", "\"1.8\"") //
+             KEPT("loss", "iteration", "4", "8", "\"1.8\"", "7") //
              "[[1,1,3,102,1,24,3,4,null,3,1,0,0],"
              "[1,4,7,106,2,32,0.1,2.5,0.1,4,0,1,0],"
              "[1,8,8,107,2,8,1,1,1,1,0,0,0]]}",
@@ -83,7 +89,7 @@ static void test_columns(void)
              "[[1,1,1,100,1,32,null,null,null,1,1,0,0]]}",
              "a rate of what nobody reports");
     is_curve("of=eval_loss",
-             HEAD("eval_loss", "epoch", "1", "2", "\"1.2\"") //
+             KEPT("eval_loss", "epoch", "1", "2", "\"1.2\"", "1") //
              "[[1,1,1,null,1,0,2.25,2.25,2.25,1,0,0,0],"
              "[1,2,2,null,2,0,1.25,1.25,1.25,1,0,0,0]]}",
              "a column of epochs");
@@ -92,7 +98,7 @@ static void test_columns(void)
 static void test_own(void)
 {
     is_curve("of=grad",
-             HEAD("grad", "iteration", "1", "3", "\"1.3\"") //
+             KEPT("grad", "iteration", "1", "3", "\"1.3\"", "3") //
              "[[1,1,1,null,null,0,1,1,1,1,0,0,0],"
              "[1,2,2,null,null,0,2,2,2,1,0,0,0],"
              "[1,3,3,null,null,0,3,3,3,1,0,0,0]]}",
@@ -106,7 +112,8 @@ static void test_own(void)
              HEAD("grad", "iteration", "1", "0", "null") //
              "[]}",
              "a metric that has nothing there");
-    is_curve("of=loose", HEAD("loose", "iteration", "1", "0", "null") "[]}",
+    is_curve("of=loose",
+             KEPT("loose", "iteration", "1", "0", "null", "0") "[]}",
              "one without an iteration is known, and no curve");
     refuses(404, "of=los", "job 1 has no metric 'los'; did you mean 'loss'?");
     refuses(404, "of=gradd", "no metric 'gradd'; did you mean 'grad'?");
@@ -146,6 +153,16 @@ static void test_cursor(void)
     static const char more[] =
         "{\"iteration\":7,\"started_at\":200,\"loss\":0.5,\"samples\":8}\n"
         "{\"iteration\":8,\"started_at\":201,\"loss\":0.25,\"samples\":8}\n";
+    is_curve("of=loss&width=4&cursor=1.8&before=7",
+             NEW("loss", "iteration", "4", "1", "\"1.8\"", "7") //
+             "[[1,8,8,107,2,8,1,1,1,1,0,0,0]]}",
+             "from a cursor with as many rows before it as there were");
+    is_curve("of=loss&width=4&cursor=1.8&before=6",
+             KEPT("loss", "iteration", "4", "8", "\"1.8\"", "7") //
+             "[[1,1,3,102,1,24,3,4,null,3,1,0,0],"
+             "[1,4,7,106,2,32,0.1,2.5,0.1,4,0,1,0],"
+             "[1,8,8,107,2,8,1,1,1,1,0,0,0]]}",
+             "with another number of them: all of the curve");
     is_curve("of=loss&width=4&cursor=1.4",
              HEAD("loss", "iteration", "4", "5", "\"1.8\"") //
              "[[1,4,7,106,2,32,0.1,2.5,0.1,4,0,1,0],"
@@ -260,6 +277,29 @@ static void test_late(void)
              "from the cursor on all of them count");
 }
 
+/* Rows of an iteration that stands before a cursor. */
+static void test_late_before(void)
+{
+    static const char last[] = "{\"iteration\":11,\"late\":5}\n"
+                               "{\"iteration\":12,\"late\":6}\n"
+                               "{\"iteration\":13,\"late\":7}\n";
+    static const char late[] = "{\"iteration\":11,\"late\":1}\n";
+    is_int(as_worker(&r, "1/3/rows?rank=3&offset=0", last), 200, "rank 3");
+    is_curve("of=late&cursor=3.13&before=2",
+             NEW("late", "iteration", "1", "1", "\"3.0\"", "0") //
+             "[[3,13,13,null,null,0,7,7,7,1,0,0,0]]}",
+             "two rows are before the cursor");
+    is_int(as_worker(&r, "1/3/rows?rank=2&offset=0", late), 200,
+           "a lower rank reports an earlier iteration");
+    is_curve("of=late&cursor=3.13&before=2",
+             KEPT("late", "iteration", "1", "3", "\"3.0\"", "0") //
+             "[[3,11,11,null,null,0,1,1,1,1,0,0,0],"
+             "[3,12,12,null,null,0,6,6,6,1,0,0,0],"
+             "[3,13,13,null,null,0,7,7,7,1,0,0,0]]}",
+             "then all is sent again, with it");
+    refuses(400, "of=late&cursor=3.13&before=-1", "before=-1: expected 0..");
+}
+
 /* Iterations 0 and 1 have more rows than a portion together: a curve from 1 on
  * gets beyond them. */
 static void test_zero(void)
@@ -303,6 +343,7 @@ int main(void)
     test_portions();
     test_late();
     test_zero();
+    test_late_before();
     rig_down(&r);
     rig_clear(&r);
     return tap_done();

@@ -1,5 +1,5 @@
 /* curve_source.c - see curve_source.h. */
-#include "scheduler/ctld/curves/curve_source.h"
+#include "scheduler/ctld/curve_data/curve_source.h"
 
 #include <math.h>
 #include <string.h>

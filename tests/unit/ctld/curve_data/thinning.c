@@ -1,9 +1,10 @@
 /* thinning.c - rows become buckets of a power of two, whatever their number;
  * what was least and most stays. */
-#include "scheduler/ctld/curves/thinning.h"
+#include "scheduler/ctld/curve_data/thinning.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/base/buf.h"
 #include "tests/tap.h"
@@ -15,6 +16,7 @@ static thinning_row row(int32_t attempt, int64_t iteration, double value)
                           .time_s = 1000 + (double)iteration,
                           .epoch = 1 + iteration / 4,
                           .samples = 8,
+                          .stored = 2,
                           .value = value};
 }
 
@@ -47,8 +49,7 @@ static const char *shown(const struct thinning *t)
 static void test_few(void)
 {
     struct thinning t;
-    struct error err = ERROR_INIT;
-    is_int(thinning_init(&t, 4, 1, &err), 0, "begins");
+    thinning_init(&t, 4, 1);
     for (int i = 1; i <= 4; i++)
         put(&t, 1, i, i * 0.5);
     is_str(shown(&t),
@@ -69,8 +70,7 @@ static void test_few(void)
 static void test_odd_values(void)
 {
     struct thinning t;
-    struct error err = ERROR_INIT;
-    is_int(thinning_init(&t, 2, 8, &err), 0, "a width to begin with");
+    thinning_init(&t, 2, 8);
     put(&t, 1, 1, 3);
     put(&t, 1, 2, INFINITY);
     put(&t, 1, 3, -INFINITY);
@@ -89,7 +89,7 @@ static void test_attempts(void)
 {
     struct thinning t;
     struct error err = ERROR_INIT;
-    is_int(thinning_init(&t, 2, 4, &err), 0, "two buckets");
+    thinning_init(&t, 2, 4);
     put(&t, 1, 1, 1);
     put(&t, 2, 2, 2);
     is_str(shown(&t), "1:1-1 1..1 1 1/0/0/0\n2:2-2 2..2 2 1/0/0/0\n",
@@ -110,11 +110,9 @@ static void test_many(void)
     enum { MAX = 100 };
     for (int64_t n = 1; n <= 100000; n = n * 3 + 1) {
         struct thinning t;
-        struct error err = ERROR_INIT;
         int64_t rows = 0;
         double most = -1;
-        if (thinning_init(&t, MAX, 1, &err) < 0)
-            tap_diag("%s", err.msg);
+        thinning_init(&t, MAX, 1);
         for (int64_t i = 1; i <= n; i++)
             put(&t, 1, i, i == n / 2 + 1 ? 7 : 1.0 / (double)i);
         for (size_t i = 0; i < t.n; i++) {
@@ -127,8 +125,60 @@ static void test_many(void)
     }
 }
 
+/* A curve that is kept in more buckets than a reply has: the reply is what its
+ * rows would have made. */
+static void test_put(void)
+{
+    enum { N = 5000, KEPT = 300 };
+    static const size_t points[] = {2, 7, 100, 299, KEPT};
+    struct thinning kept;
+    struct error err = ERROR_INIT;
+    thinning_init(&kept, KEPT, 1);
+    for (int64_t i = 1; i <= N; i++)
+        put(&kept, i < N / 3 ? 1 : 2, i, (double)(i * 7919 % 1009));
+    for (size_t k = 0; k < sizeof(points) / sizeof(points[0]); k++) {
+        struct thinning part, rows;
+        int rc = 0;
+        thinning_init(&part, points[k], kept.width);
+        thinning_init(&rows, points[k], 1);
+        for (size_t i = 0; i < kept.n && rc == 0; i++)
+            rc = thinning_put(&part, &kept.at[i], &err);
+        for (int64_t i = 1; i <= N; i++)
+            put(&rows, i < N / 3 ? 1 : 2, i, (double)(i * 7919 % 1009));
+        char *of_rows = strdup(shown(&rows));
+        is_str(shown(&part), of_rows, "as if made of the rows");
+        is_int(part.width, rows.width, "in buckets of the same width");
+        free(of_rows);
+        thinning_clear(&part);
+        thinning_clear(&rows);
+    }
+    thinning_clear(&kept);
+}
+
+static void test_find(void)
+{
+    struct thinning t;
+    thinning_init(&t, 10, 4);
+    for (int64_t i = 1; i <= 9; i++)
+        put(&t, 1, i, 1);
+    put(&t, 3, 6, 1);
+    is_int((int64_t)thinning_find(&t, 0, 100), 0, "before all attempts");
+    is_int((int64_t)thinning_find(&t, 1, 3), 0, "in the first bucket");
+    is_int((int64_t)thinning_find(&t, 1, 4), 1, "the second begins");
+    is_int((int64_t)thinning_find(&t, 1, 50), 3, "behind an attempt");
+    is_int((int64_t)thinning_find(&t, 2, 0), 3, "one that has no rows");
+    is_int((int64_t)thinning_find(&t, 3, 3), 3, "before its first row");
+    is_int((int64_t)thinning_find(&t, 3, 8), 4, "behind the last row");
+    is_int(thinning_stored(&t, 0), 0, "nothing before the first");
+    is_int(thinning_stored(&t, 2), 14, "the rows of two buckets");
+    is_int(thinning_stored(&t, 4), 20, "all rows");
+    thinning_clear(&t);
+}
+
 int main(void)
 {
+    test_put();
+    test_find();
     test_few();
     test_odd_values();
     test_attempts();

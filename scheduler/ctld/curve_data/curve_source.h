@@ -1,6 +1,6 @@
 /* curve_source.h - what a curve is called, and which rows it is made of. */
-#ifndef MGPU_SCHEDULER_CTLD_CURVES_CURVE_SOURCE_H
-#define MGPU_SCHEDULER_CTLD_CURVES_CURVE_SOURCE_H
+#ifndef MGPU_SCHEDULER_CTLD_CURVE_DATA_CURVE_SOURCE_H
+#define MGPU_SCHEDULER_CTLD_CURVE_DATA_CURVE_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
