@@ -4,21 +4,24 @@
 usage: MGPU_BIN=build/release/bin /usr/bin/python3 tests/web/bench_curves.py
 
 Prints when the comparison of 50 jobs is painted first, when the first and when
-all of its curves are drawn; what drawing all of them again takes; and the longest
-task of the page's thread while one of the jobs reports more. It gives no verdict.
+all of its curves are drawn, after a start of the daemon and again; what drawing
+all of them again takes; and the longest task of the page's thread while one of
+the jobs reports more. Times on the clock hold for an idle machine; CPU seconds
+of the daemon, and CPU milliseconds of the page's tasks, for any. It gives no
+verdict.
 """
 import os
 import sqlite3
 import statistics
 import time
 
-from harness import Daemon, Web, browser, until
+from harness import Browser, Daemon, Web, until
+from trace import CATEGORIES, Trace, cpu_s
 
 JOBS, POINTS, HELD = 50, 100000, 950
-# Before the page's own scripts: notes long tasks, and how many curves are drawn.
+UPDATES_S = 12  # four updates
+# Before the page's own scripts: notes how many curves are drawn.
 PROBE = """
-window.tasks = [];
-new PerformanceObserver((l) => { for (const e of l.getEntries()) tasks.push(e.duration); }).observe({type: 'longtask', buffered: true});
 window.seen = {};
 (function look() {
     const c = document.querySelector('.chart-over');
@@ -52,36 +55,43 @@ def fill(daemon):
     daemon.start()
 
 
-def longest(driver):
-    return driver.execute_script("const t = Math.max(0, ...tasks); tasks.length = 0; return t")
-
-
-def middle(values):
-    return f"{statistics.median(values):.0f} ms (median of {len(values)}, {min(values):.0f}..{max(values):.0f})"
+def load(daemon, web, driver, trace, what):
+    """The comparison from its link until all curves are drawn."""
+    jobs = ",".join(str(n) for n in range(1, JOBS + 1))
+    driver.get("about:blank")
+    trace.take()
+    cpu = cpu_s(daemon.process.pid)
+    driver.get(f"{web.origin}/#/compare?jobs={jobs}")
+    until(lambda: driver.execute_script("return seen.all"), "all curves")
+    until(lambda: driver.execute_script("return document.querySelector('[data-curves]')"), "all is read")
+    cpu = cpu_s(daemon.process.pid) - cpu
+    paint = driver.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    first, last = driver.execute_script("return [seen.first, seen.all]")
+    print(f"{what}: first paint {paint:.0f} ms, first curve {first:.0f} ms, all {JOBS} curves {last:.0f} ms on the clock")
+    print(f"    the daemon: {cpu:.2f} s of CPU; the page: {trace.line()}")
 
 
 def measure(daemon, web):
-    driver = browser().driver
-    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PROBE})
-    driver.get(web.url)
-    jobs = ",".join(str(n) for n in range(1, JOBS + 1))
-    paints, firsts, lasts = [], [], []
-    for _ in range(3):
-        driver.get("about:blank")
-        driver.get(f"{web.origin}/#/compare?jobs={jobs}")
-        until(lambda: driver.execute_script("return seen.all"), "all curves")
-        paints.append(driver.execute_script("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-        firsts.append(driver.execute_script("return seen.first"))
-        lasts.append(driver.execute_script("return seen.all"))
-    print(f"first paint:    {middle(paints)}")
-    print(f"first curve:    {middle(firsts)}")
-    print(f"all {JOBS} curves:  {middle(lasts)}")
-    driver.set_script_timeout(60)
-    until(lambda: driver.execute_script("return document.querySelector('#view > [data-curves]')"), "all is read")
-    print(f"all again:      {middle([driver.execute_async_script(REDRAW) for _ in range(10)])}")
-    longest(driver)
-    time.sleep(10)  # three updates
-    print(f"an update:      longest task {longest(driver):.0f} ms (0: all are below 50 ms)")
+    browser = Browser(CATEGORIES)
+    try:
+        driver = browser.driver
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PROBE})
+        driver.get(web.url)
+        trace = Trace(driver)
+        load(daemon, web, driver, trace, "after a start")
+        load(daemon, web, driver, trace, "again")
+        load(daemon, web, driver, trace, "again")
+        driver.set_script_timeout(60)
+        trace.take()
+        again = [driver.execute_async_script(REDRAW) for _ in range(10)]
+        print(f"drawn anew ten times, median {statistics.median(again):.0f} ms on the clock: {trace.line()}")
+        cpu = cpu_s(daemon.process.pid)
+        for _ in range(UPDATES_S):
+            time.sleep(1)
+            driver.execute_script("return 1")
+        print(f"updates for {UPDATES_S} s: the daemon: {cpu_s(daemon.process.pid) - cpu:.2f} s of CPU; the page: {trace.line()}")
+    finally:
+        browser.close()
 
 
 def main():

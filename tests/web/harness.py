@@ -184,9 +184,9 @@ class Web:
 
 
 class Browser:
-    """One headless Chromium for all tests of a process."""
+    """One headless Chromium for all tests of a process; `tracing`: trace.py."""
 
-    def __init__(self):
+    def __init__(self, tracing=None):
         self.profile = tempfile.mkdtemp(prefix="mgpu-web-profile-")
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
@@ -197,6 +197,8 @@ class Browser:
         if os.geteuid() == 0:
             options.add_argument("--no-sandbox")  # Chromium as root has none
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        if tracing:
+            options.add_experimental_option("perfLoggingPrefs", {"traceCategories": tracing})
         self.driver = webdriver.Chrome(service=Service(CHROMEDRIVER), options=options)
         self.driver.set_page_load_timeout(PATIENCE_S)
         self.driver.set_script_timeout(PATIENCE_S)

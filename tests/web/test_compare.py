@@ -68,6 +68,39 @@ class CompareTest(PageTest):
         self.metric("gradd")
         self.until_text(".notice", "did you mean 'grad'?")
 
+    def test_rows_that_come_late_are_shown(self):
+        go = f"{self.daemon.dir}/go"
+        script = ("printf '{\"iteration\":1,\"bonus\":5}\\n{\"iteration\":1000,\"bonus\":6}\\n' >>$MGPU_METRICS; until [ -e \"$GO\" ]; do sleep 0.1; done; "
+                  "echo '{\"iteration\":3,\"bonus\":2}' >>$MGPU_METRICS; sleep 600")
+        number = self.daemon.submit("late", script, env={"GO": go})
+        self.addCleanup(self.daemon.cancel_all)
+        until(lambda: self.daemon.api("GET", f"/v1/jobs/{number}/values")["rows"][1:], "the first rows are stored")
+        self.show(f"jobs={number}&of=bonus")
+        self.until_label("bonus, 1 curve. ")
+        self.assertIn("first 5, last 6, lowest 5", self.label())
+        with open(go, "w", encoding="ascii"):
+            pass
+        self.until_label("first 5, last 6, lowest 2")
+        self.one(".chart-values summary").click()
+        until(lambda: self.all(".chart-values td"), "the table")
+        self.assertEqual(self.js("return [...document.querySelectorAll('.chart-values tbody tr')].map(r => r.children[2].textContent)"),
+                         ["5", "2", "6"])
+
+    def test_many_points_are_all_drawn(self):
+        # Each has a level of its own, and turns at each pixel.
+        rows = ("awk -v level={} 'BEGIN {{ for (i = 1; i <= 1000; i++) "
+                "printf \"{{\\\"iteration\\\":%d,\\\"loss\\\":%d}}\\n\", i, 10 * level + i % 3 }}' >>$MGPU_METRICS")
+        jobs = [self.daemon.submit(f"level{i}", rows.format(i)) for i in range(1, 6)]
+        for number in jobs:
+            self.daemon.wait_state(number, "COMPLETED")
+        self.show(f"jobs={','.join(map(str, jobs))}")
+        self.until_label("loss, 5 curves. ")
+        found = self.js("""
+            const c = document.querySelector('.chart-base'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+            for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) seen.add(`${d[i]} ${d[i + 1]} ${d[i + 2]}`);
+            return [...document.querySelectorAll('.chart-legend .swatch')].map(s => seen.has(getComputedStyle(s).backgroundColor.match(/\\d+/g).join(' ')));""")
+        self.assertEqual(found, [True] * 5)
+
     def metric(self, name):
         field = self.one("[data-field=of]")
         field.clear()

@@ -24,6 +24,29 @@ class QueueTest(PageTest):
         d.wait_state(cls.second, "RUNNING")
         d.wait_state(cls.held - 1, "FAILED")
 
+    def test_many_rows_are_brought_in_order_in_steps(self):
+        self.open("queue")
+        steps = self.driver.execute_async_script("""
+            const done = arguments[0], job = (id) => ({id, display_id: String(id), name: id % 2 ? 'a' : 'b', state: 'HELD', gpus_min: 1, gpus_max: 1});
+            import('/rows.js').then(({Rows}) => {
+                const rows = new Rows('x', () => {}), ids = () => [...rows.body.children].map((r) => Number(r.dataset.id)), steps = [];
+                for (const by of ['id', 'name', '-id']) {
+                    rows.sortBy(by);
+                    for (let i = 0; i < 200; i++) rows.put(job(i * 7 % 200), 0);
+                    while (!rows.commit(0)) steps.push(ids());
+                    steps.push(ids());
+                }
+                done(steps);
+            });""")
+        up = list(range(200))
+        self.assertIn(up, steps)
+        self.assertEqual(steps[-1], up[::-1])
+        self.assertIn(up[1::2] + up[::2], steps)
+        others = steps[steps.index(up) + 1:]
+        self.assertGreater(len(others), 4)
+        for step in others:
+            self.assertEqual(sorted(step), up, "no row is lost")
+
     def test_text_of_users_is_text(self):
         self.open(f"queue?label=x={SCRIPT}")
         self.until_names("alpha")

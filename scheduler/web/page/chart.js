@@ -2,20 +2,21 @@
 //
 // A chart has two canvases: the lower one has the axes and the curves, the
 // upper one what follows the pointer, so that a move of the pointer draws no
-// curve again. Both are drawn at most once a frame. A series is
+// curve again. Both are drawn at most once a frame; many points are drawn in
+// several frames, on a third canvas that is copied in the end. A series is
 //   {key, name, color, data: {x, y, lo, hi, odd, n}}
 // of arrays in the order of x: y is NaN where the curve has a gap, lo and hi are
 // the least and the greatest value that a point stands for, odd has the bits of
 // ODD. Keys: arrows move the crosshair, + and - zoom, Escape shows all.
 import {el, fill, perFrame, setText, table} from './dom.js';
-import {count, duration, number} from './format.js';
+import {count, duration, linearTicks, logTicks, number, tickText} from './format.js';
 
 export const ODD = {PLUS_INF: 1, MINUS_INF: 2, NONE: 4};
 const oddTexts = (odd) => [[ODD.PLUS_INF, 'infinite'], [ODD.MINUS_INF, '-infinite'], [ODD.NONE, 'not a number']].filter(([bit]) => odd & bit).map(([, text]) => text);
 
 const PAD = {left: 62, right: 14, top: 12, bottom: 34};
 const FONT = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
-const TIP_MOST = 12, TABLE_MOST = 200, BANDS_MOST = 8, DRAG_PX = 5;
+const TIP_MOST = 12, TABLE_MOST = 200, BANDS_MOST = 8, DRAG_PX = 5, AT_ONCE = 4000, SLICE_MS = 12;
 // A contrast of 3:1 and more on white, and on the dark background.
 const LIGHT = ['#1553c4', '#b8560a', '#1f7a3d', '#8a3fb0', '#b3141d', '#0d7a80', '#8a6d00', '#c2337f', '#4f5d75', '#6b4226'];
 const DARK = ['#8ab4ff', '#ffab5e', '#6fd08c', '#cf9cf0', '#ff8f92', '#5cd0d2', '#e8c84a', '#ff93c6', '#b4c0d4', '#d3a782'];
@@ -27,45 +28,6 @@ const darkQuery = matchMedia('(prefers-color-scheme: dark)');
 export function lineStyle(i) {
   const colors = darkQuery.matches ? DARK : LIGHT;
   return {color: colors[i % colors.length], dash: DASHES[Math.floor(i / colors.length) % DASHES.length]};
-}
-
-// ---- numbers on axes ----------------------------------------------------------
-
-function niceStep(span, n) {
-  const raw = span / Math.max(1, n), unit = 10 ** Math.floor(Math.log10(raw)), f = raw / unit;
-  return unit * (f <= 1 ? 1 : f <= 2 ? 2 : f <= 5 ? 5 : 10);
-}
-
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
-
-export function linearTicks(lo, hi, n, isTime) {
-  let step = niceStep(hi - lo, n);
-  if (isTime && step >= 1) step = TIME_STEPS.find((s) => (hi - lo) / s <= n) || step;
-  const ticks = [];
-  for (let k = Math.ceil(lo / step - 1e-9); k * step <= hi + step * 1e-9 && ticks.length < 50; k++) ticks.push(k * step);
-  return {ticks, step};
-}
-
-export function logTicks(lo, hi, n) {
-  const ticks = [], from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi));
-  const every = Math.max(1, Math.ceil((to - from) / n));
-  const parts = to - from <= 2 ? [1, 2, 5] : [1];
-  for (let d = from; d <= to; d += every)
-    for (const p of parts) {
-      const v = p * 10 ** d;
-      if (v >= lo && v <= hi) ticks.push(v);
-    }
-  return ticks.length >= 2 ? {ticks, step: 0} : linearTicks(lo, hi, n, false);
-}
-
-export function tickText(v, step) {
-  if (v === 0) return '0';
-  const size = Math.abs(v);
-  if (size >= 1e15 || size < 1e-4) return v.toExponential(1).replace('.0e', 'e');
-  for (const [unit, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
-    if (size >= unit && (unit > 1e3 || size >= 1e4)) return `${Number((v / unit).toPrecision(6))}${letter}`;
-  const digits = step > 0 ? Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9))) : 0;
-  return step > 0 ? v.toFixed(digits) : String(Number(v.toPrecision(3)));
 }
 
 // The index of the value nearest to x among ascending ones; -1: there are none.
@@ -107,6 +69,7 @@ export class Chart {
     this.cross = null;   // {x, y} in pixels, or {x: value, isKey: true}
     this.drag = null;    // [from, to] in pixels
     this.base = el('canvas', {class: 'chart-base', 'aria-hidden': 'true'});
+    this.back = el('canvas');
     this.over = el('canvas', {class: 'chart-over', tabindex: '0', role: 'img', 'aria-label': options.title});
     this.tip = el('div', {class: 'chart-tip', hidden: true});
     this.place = el('div', {class: 'chart-place'}, this.base, this.over, this.tip);
@@ -147,6 +110,7 @@ export class Chart {
     this.ended = true;
     this.draw.cancel();
     this.drawOver.cancel();
+    cancelAnimationFrame(this.slice);
     this.resizes.disconnect();
     darkQuery.removeEventListener('change', this.onScheme);
   }
@@ -230,7 +194,7 @@ export class Chart {
   size() {
     const ratio = window.devicePixelRatio || 1, width = this.place.clientWidth, height = this.place.clientHeight;
     if (width < 60 || height < 60) return null;
-    for (const c of [this.base, this.over])
+    for (const c of [this.base, this.back, this.over])
       if (c.width !== Math.round(width * ratio) || c.height !== Math.round(height * ratio)) {
         c.width = Math.round(width * ratio);
         c.height = Math.round(height * ratio);
@@ -241,32 +205,54 @@ export class Chart {
   }
 
   paint() {
-    const ratio = this.ended ? null : this.size();
+    this.isLate = this.slice > 0; // then it is drawn once more
+    const ratio = this.ended || this.isLate ? null : this.size();
     if (!ratio) return;
     const css = getComputedStyle(document.documentElement), color = (name) => css.getPropertyValue(name).trim();
     this.colors = {text: color('--text'), quiet: color('--quiet'), line: color('--line'), bg: color('--bg'), bad: color('--bad')};
     this.fit();
-    const g = this.base.getContext('2d');
+    const shown = this.shown(), isMuch = shown.reduce((n, s) => n + s.data.x.length, 0) > AT_ONCE;
+    const g = isMuch ? this.back.getContext('2d', {willReadFrequently: true}) : this.base.getContext('2d');
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.clearRect(0, 0, this.width, this.height);
     g.font = FONT;
     this.paintAxes(g);
+    this.paintCurves(g, shown, 0);
+  }
+
+  // From the i-th curve on: as many as a frame has time for; the others in the next.
+  paintCurves(g, shown, i) {
     g.save();
     g.beginPath();
     g.rect(PAD.left, PAD.top, this.w, this.h);
     g.clip();
-    this.paintMarks(g);
-    const shown = this.shown();
-    shown.forEach((s) => this.paintCurve(g, s, shown.length));
+    if (i === 0) this.paintMarks(g);
+    const until = g.canvas === this.base ? Infinity : performance.now() + SLICE_MS;
+    while (i < shown.length && performance.now() < until) {
+      this.paintCurve(g, shown[i++], shown.length);
+      if (until < Infinity) g.getImageData(0, 0, 1, 1); // else the browser draws all of them with the last one
+    }
     g.restore();
+    this.slice = 0;
+    if (i < shown.length) {
+      this.slice = requestAnimationFrame(() => this.paintCurves(g, shown, i));
+      return;
+    }
     shown.forEach((s) => this.paintOdd(g, s));
     if (shown.length === 0) {
       g.fillStyle = this.colors.quiet;
       g.textAlign = 'center';
       g.fillText('No values yet', PAD.left + this.w / 2, PAD.top + this.h / 2);
     }
+    if (g.canvas === this.back) {
+      const to = this.base.getContext('2d');
+      to.setTransform(1, 0, 0, 1, 0, 0);
+      to.clearRect(0, 0, this.base.width, this.base.height);
+      to.drawImage(this.back, 0, 0);
+    }
     this.summarize();
     this.paintOver();
+    if (this.isLate) this.draw();
     if (this.values.open) this.fillTable();
   }
 
@@ -343,7 +329,8 @@ export class Chart {
     }
     g.globalAlpha = isFaded ? 0.1 : 1;
     g.lineWidth = n > 12 ? 1.2 : 1.7;
-    g.setLineDash(style.dash);
+    // A line that turns at each pixel shows no dashes, which take most of the time.
+    g.setLineDash(isSoft || (to - from) * 4 < this.w ? style.dash : []);
     this.paintLine(g, data.x, line, from, to);
     g.setLineDash([]);
     g.globalAlpha = 1;

@@ -189,7 +189,6 @@ class Compare {
       isNew = await j.feed.update(this.abort.signal) || isNew;
       if (this.needsBase(j)) await j.base.update(this.abort.signal);
       isNew = await this.sweep.update(j, this.abort.signal) || isNew;
-      j.scale = null;
       if (of === this.of && performance.now() - shown > 250) { // some curves are better than none
         shown = performance.now();
         this.showChart();
@@ -202,18 +201,24 @@ class Compare {
 
   needsBase(j) { return j.feed.x === 'epoch' || (this.state.x !== 'iteration' && !this.isBase(j)); }
 
-  scaleOf(j) {
-    if (!j.scale) j.scale = new Scale(this.needsBase(j) ? j.base.rows : j.feed.rows);
-    return j.scale;
+  // What is made of a job's rows is made once: `make` of `what`, for this key.
+  once(j, what, key, make) {
+    const text = `${this.of} ${j.feed.version} ${j.base.version} ${key}`, made = j[what];
+    return made && made.text === text ? made.value : (j[what] = {text, value: make()}).value;
   }
+
+  scaleOf(j) {
+    const isBase = this.needsBase(j);
+    return this.once(j, 'scale', isBase, () => new Scale(isBase ? j.base.rows : j.feed.rows));
+  }
+
+  dataOf(j, axis) { return this.once(j, 'data', axis, () => dataOf(j.feed, axis, this.scaleOf(j))); }
 
   nameOf(j) { return `${j.id} ${j.reply.job.name || ''}`.trim(); }
 
   async show() {
     const late = this.jobs.filter((j) => this.needsBase(j) && j.base.cursor === null && !j.base.error && j.feed.cursor !== null);
-    for (const j of this.jobs) j.scale = null;
     if (late.length > 0) await forAll(late, (j) => j.base.update(this.abort.signal)).catch(() => {});
-    for (const j of late) j.scale = null;
     this.showChart();
     this.showTable();
   }
@@ -223,7 +228,7 @@ class Compare {
     this.chart.options.title = this.of;
     this.chart.head.textContent = this.of;
     this.chart.set({xName: AXES.find(([name]) => name === axis)[1], isTime: axis === 'time', isLog: this.state.log, smooth: this.state.smooth});
-    this.chart.setSeries(this.jobs.map((j) => ({key: String(j.id), name: this.nameOf(j), style: j.style, data: dataOf(j.feed, axis, this.scaleOf(j))})));
+    this.chart.setSeries(this.jobs.map((j) => ({key: String(j.id), name: this.nameOf(j), style: j.style, data: this.dataOf(j, axis)})));
     this.showMissing(this.jobs.filter((j) => j.feed.error && !hasFailed(j.feed) && j.feed.rows.length === 0), this.jobs.find((j) => hasFailed(j.feed)));
     this.count.textContent = `${this.jobs.length} ${this.jobs.length === 1 ? 'job' : 'jobs'}`;
   }
@@ -244,7 +249,7 @@ class Compare {
     if (this.jobs.length === 0) return;
     const specs = this.jobs.map((j) => j.reply.job.spec || {}), flats = specs.map((s) => flat(s));
     const keys = this.jobs.length > 1 ? differing(specs) : [], shown = keys.slice(0, SETTINGS_MOST);
-    const figures = this.jobs.map((j) => figuresOf(j.feed.rows));
+    const figures = this.jobs.map((j) => this.once(j, 'figures', '', () => figuresOf(j.feed.rows)));
     const side = sideOf(this.of), isHigh = side === 'highest', isLow = LOW_IS_BEST.test(this.of);
     this.sweep.show(keys, flats, figures, sideOf);
     const bests = figures.map((f) => (f ? f[side] : NaN)).filter(Number.isFinite), best = isHigh ? Math.max(...bests) : Math.min(...bests);

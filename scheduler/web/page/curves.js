@@ -2,7 +2,9 @@
 // axis that is asked for.
 //
 // A feed has the rows of GET /v1/jobs/:id/curve as they are. An update asks from
-// the cursor of the last reply on, so that it costs what is new.
+// the cursor of the last reply on, so that it costs what is new; if rows before
+// that have changed, the daemon sends the whole curve. `version` counts changes:
+// what is made of the rows is made once for each.
 import {ODD} from './chart.js';
 
 export const AXES = [['iteration', 'iteration'], ['time', 'time since the start'], ['epoch', 'epoch'], ['samples', 'samples of rank 0']];
@@ -68,7 +70,7 @@ async function inTurn(f) {
 // One curve of one job.
 export class Feed {
   constructor(api, job, of, own) {
-    Object.assign(this, {api, job, of, own, rows: [], width: 1, cursor: null, x: 'iteration', error: null, range: null});
+    Object.assign(this, {api, job, of, own, rows: [], width: 1, cursor: null, before: null, version: 0, x: 'iteration', error: null, range: null});
   }
 
   path(more) {
@@ -82,7 +84,7 @@ export class Feed {
     for (;;) {
       let reply;
       const cursor = this.cursor, range = this.range;
-      const from = cursor ? {cursor, width: this.width} : {};
+      const from = cursor ? {cursor, width: this.width, ...(this.before === null ? {} : {before: this.before})} : {};
       try {
         const path = this.path({...from, ...(range ? {from: range[0], to: range[1]} : {})});
         reply = await inTurn(() => this.api.get(path, signal));
@@ -94,20 +96,23 @@ export class Feed {
       if (range !== this.range) continue;
       const last = this.rows[this.rows.length - 1], n = this.rows.length;
       this.error = null;
-      this.rows = merge(this.rows, cursor, reply);
+      this.rows = reply.whole ? reply.rows : merge(this.rows, cursor, reply);
       this.width = reply.width;
       while (this.rows.length > 2 * POINTS) this.rows = widen(this.rows, this.width *= 2);
-      this.cursor = this.width > reply.width ? alignCursor(reply.cursor, this.width) : reply.cursor;
+      const isKept = Number.isInteger(reply.before), isWidened = this.width > reply.width;
+      this.before = isKept && !isWidened ? reply.before : null;
+      this.cursor = !isWidened ? reply.cursor : isKept ? null : alignCursor(reply.cursor, this.width); // null: from the start
       this.x = reply.x;
       const now = this.rows[this.rows.length - 1];
-      isNew = isNew || n !== this.rows.length || String(last) !== String(now);
+      if (reply.whole || n !== this.rows.length || String(last) !== String(now)) isNew = true;
+      if (isNew) this.version++;
       if (reply.complete || this.cursor === cursor) return isNew;
     }
   }
 
   // Only iterations from range[0] to range[1], finer; null: all.
   setRange(range) {
-    Object.assign(this, {range, rows: [], cursor: null, width: 1});
+    Object.assign(this, {range, rows: [], cursor: null, before: null, width: 1, version: this.version + 1});
   }
 }
 
@@ -241,17 +246,20 @@ function valueOf(r) {
 
 // The data of a series of chart.js.
 export function dataOf(feed, axis, scale) {
-  const d = {x: [], y: [], lo: [], hi: [], odd: [], n: []}, rows = current(feed.rows), isGap = hasGaps(rows);
+  const rows = current(feed.rows), isGap = hasGaps(rows), d = {odd: new Uint8Array(rows.length)};
+  for (const key of ['x', 'y', 'lo', 'hi', 'n']) d[key] = new Float64Array(rows.length);
+  let n = 0;
   for (const r of rows) {
     const x = feed.x === 'epoch' ? scale.atEpoch(axis, r[LAST]) : scale.at(axis, r[LAST]);
-    if (!Number.isFinite(x) || x < d.x[d.x.length - 1] || (!isGap && r[NONE] === r[N])) continue;
-    d.x.push(x);
-    d.y.push(valueOf(r));
-    d.lo.push(r[MIN] ?? NaN);
-    d.hi.push(r[MAX] ?? NaN);
-    d.odd.push((r[PLUS_INF] ? ODD.PLUS_INF : 0) | (r[MINUS_INF] ? ODD.MINUS_INF : 0) | (isGap && r[NONE] ? ODD.NONE : 0));
-    d.n.push(r[N]);
+    if (!Number.isFinite(x) || (n > 0 && x < d.x[n - 1]) || (!isGap && r[NONE] === r[N])) continue;
+    d.x[n] = x;
+    d.y[n] = valueOf(r);
+    d.lo[n] = r[MIN] ?? NaN;
+    d.hi[n] = r[MAX] ?? NaN;
+    d.odd[n] = (r[PLUS_INF] ? ODD.PLUS_INF : 0) | (r[MINUS_INF] ? ODD.MINUS_INF : 0) | (isGap && r[NONE] ? ODD.NONE : 0);
+    d.n[n++] = r[N];
   }
+  for (const key of Object.keys(d)) d[key] = d[key].subarray(0, n);
   return d;
 }
 

@@ -74,3 +74,44 @@ export function stateClass(state) {
   if (state === 'STALLED' || state === 'UNKNOWN' || state === 'HELD') return 'warn';
   return isLive(state) ? 'busy' : 'plain';
 }
+
+// ---- numbers on axes ----------------------------------------------------------
+
+function niceStep(span, n) {
+  const raw = span / Math.max(1, n), unit = 10 ** Math.floor(Math.log10(raw)), f = raw / unit;
+  return unit * (f <= 1 ? 1 : f <= 2 ? 2 : f <= 5 ? 5 : 10);
+}
+
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+
+// {ticks, step}: about n round numbers from lo to hi.
+export function linearTicks(lo, hi, n, isTime) {
+  let step = niceStep(hi - lo, n);
+  if (isTime && step >= 1) step = TIME_STEPS.find((s) => (hi - lo) / s <= n) || step;
+  const ticks = [];
+  for (let k = Math.ceil(lo / step - 1e-9); k * step <= hi + step * 1e-9 && ticks.length < 50; k++) ticks.push(k * step);
+  return {ticks, step};
+}
+
+export function logTicks(lo, hi, n) {
+  const ticks = [], from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi));
+  const every = Math.max(1, Math.ceil((to - from) / n));
+  const parts = to - from <= 2 ? [1, 2, 5] : [1];
+  for (let d = from; d <= to; d += every)
+    for (const p of parts) {
+      const v = p * 10 ** d;
+      if (v >= lo && v <= hi) ticks.push(v);
+    }
+  return ticks.length >= 2 ? {ticks, step: 0} : linearTicks(lo, hi, n, false);
+}
+
+// step: of the ticks; 0: each stands alone.
+export function tickText(v, step) {
+  if (v === 0) return '0';
+  const size = Math.abs(v);
+  if (size >= 1e15 || size < 1e-4) return v.toExponential(1).replace('.0e', 'e');
+  for (const [unit, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
+    if (size >= unit && (unit > 1e3 || size >= 1e4)) return `${Number((v / unit).toPrecision(6))}${letter}`;
+  const digits = step > 0 ? Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9))) : 0;
+  return step > 0 ? v.toFixed(digits) : String(Number(v.toPrecision(3)));
+}

@@ -8,7 +8,7 @@ import {Sweeps, confirmSweep, showSweep, sweepActions} from './queue/sweeps.js';
 import {COLUMNS, Rows} from './rows.js';
 
 const PERIODS = {'1h': ['the last hour', 3600], '1d': ['the last day', 86400], '7d': ['the last week', 604800], '30d': ['the last 30 days', 2592000]};
-const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 25, PRUNE_MS = 60000;
+const ENDED_MOST = 500, HEAD_PAUSE_MS = 2000, HEAD_EVERY_MS = 15000, FLUSH_MS = 8, PRUNE_MS = 60000;
 const COMPARED_MOST = 50;
 const DEFAULT_SORT = 'state';
 
@@ -217,9 +217,8 @@ class Queue {
       else if (sweep.rows) sweep.rows.mark(sweep.rowId, [...sweep.matching].every((id) => this.chosen.has(id)));
     }
     this.dirtySweeps.clear();
-    if (this.dirty.size > 0) this.flushSoon();
-    this.active.commit();
-    this.ended.commit();
+    const isPlaced = [this.active, this.ended].map((rows) => rows.commit(performance.now() + FLUSH_MS)).every(Boolean);
+    if (this.dirty.size > 0 || !isPlaced) this.flushSoon();
     this.showCounts();
   }
 

@@ -133,8 +133,10 @@ class Row {
   }
 }
 
-// A list of jobs: put(), remove(), then commit() once. The row of a sweep leads
-// those of its tasks.
+const MOVES_LEAST = 16; // of a frame, however late it is
+
+// A list of jobs: put(), remove(), then commit() until it says that all is done. The
+// row of a sweep leads those of its tasks.
 export class Rows {
   // onSort(name): a title was chosen.
   constructor(label, onSort) {
@@ -234,24 +236,38 @@ export class Rows {
     return a.job.id - b.job.id;
   }
 
-  // Brings the rows in order; moves only those that are not where they belong.
-  commit() {
-    if (!this.isDirty) return;
+  // Brings the rows in order; moves only those that are not where they belong, and
+  // only until a time of performance.now(). Returns whether all are in order.
+  commit(until) {
+    if (!this.isDirty) return true;
     this.isDirty = false;
+    const away = []; // they have gone further down
+    let moves = 0;
     this.order.sort((a, b) => this.compare(a, b));
     const focus = document.activeElement;
     let at = this.body.firstChild;
     for (const row of this.order) {
-      if (at && at !== row.el && at.nextSibling === row.el) {
-        const away = at; // it alone has gone further down
-        at = row.el;
-        away.remove();
+      if (moves > MOVES_LEAST && performance.now() > until) {
+        this.isDirty = true;
+        break;
       }
-      if (at === row.el) at = at.nextSibling;
-      else this.body.insertBefore(row.el, at);
+      if (at && at !== row.el && at.nextSibling === row.el) {
+        away.push(at);
+        at = row.el;
+        at.previousSibling.remove();
+        moves++;
+      }
+      if (at === row.el) {
+        at = at.nextSibling;
+        continue;
+      }
+      this.body.insertBefore(row.el, at);
+      moves++;
     }
+    if (this.isDirty) this.body.append(...away.filter((e) => !e.parentNode));
     if (focus && focus !== document.activeElement && this.body.contains(focus)) focus.focus({preventScroll: true});
     if (!this.current && this.order.length > 0) this.markCurrent(this.order[0].el);
+    return !this.isDirty;
   }
 
   // Brings the times of jobs that run up to date.

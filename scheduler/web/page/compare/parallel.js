@@ -6,9 +6,9 @@
 // The lines are on a canvas, all text is of elements. What is wider than the page
 // scrolls in a box of its own.
 import {boundOf, placeOf, rangeOf, stepsOf, valueAt, withinOf} from './axes.js';
-import {lineStyle, linearTicks, logTicks, tickText} from '../chart.js';
+import {lineStyle} from '../chart.js';
 import {el, fill, perFrame, setText} from '../dom.js';
-import {number} from '../format.js';
+import {linearTicks, logTicks, number, tickText} from '../format.js';
 
 const GAP = 128, SIDE = 60, TOP = 46, HEIGHT = 240, NONE = 24, BOTTOM = 22; // px
 const DRAG_PX = 4, NEAR_PX = 7, TICKS = 5, TEXTS_SHOWN = 12, KEY_STEPS = 50, DASHES_MOST = 200;
