@@ -46,7 +46,6 @@ void http_conn_drop(struct http_conn *c)
 {
     if (c->hup)
         event_active(c->hup, EV_CLOSED, 0);
-    else /* evhttp sees an end */
-        bufferevent_trigger_event(c->bev, BEV_EVENT_READING | BEV_EVENT_EOF,
-                                  BEV_TRIG_DEFER_CALLBACKS);
+    else
+        event_active(c->end, EV_TIMEOUT, 0);
 }

@@ -25,6 +25,7 @@ struct http_conn {
     struct event *deadline;          /* for a request to arrive whole */
     struct event *head_deadline;     /* and for its headers */
     struct event *hup;               /* the peer left; streams only */
+    struct event *end;               /* tells evhttp of an end */
     struct http_exchange *x;         /* being answered, or NULL */
     int fd;
     ino_t ino;

@@ -80,6 +80,8 @@ static void conn_free(struct http_conn *c)
         event_free(c->head_deadline);
     if (c->hup)
         event_free(c->hup);
+    if (c->end)
+        event_free(c->end);
     free(c);
 }
 
@@ -171,12 +173,23 @@ static void refuse(struct http_conn *c, int status, const char *reason,
     arm(c);
 }
 
+/* Tells evhttp that the client has ended the connection. The event is ours:
+ * libevent loses its own deferred calls, with their buffers, when the loop ends
+ * before they are made. */
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_conn *c = arg;
+    (void)fd;
+    (void)what;
+    if (http_conn_is_open(c)) /* else evhttp has freed c->bev */
+        bufferevent_trigger_event(c->bev, BEV_EVENT_READING | BEV_EVENT_EOF, 0);
+}
+
 /* evhttp has not seen the end of it: it is told of one. */
 static void drop_deaf(struct http_conn *c)
 {
     arm(c);
-    bufferevent_trigger_event(c->bev, BEV_EVENT_READING | BEV_EVENT_EOF,
-                              BEV_TRIG_DEFER_CALLBACKS);
+    event_active(c->end, EV_TIMEOUT, 0);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -249,7 +262,8 @@ static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
     ring_add(&s->fresh, c);
     c->deadline = evtimer_new(base, on_deadline, c);
     c->head_deadline = evtimer_new(base, on_head_deadline, c);
-    if (!c->deadline || !c->head_deadline ||
+    c->end = event_new(base, -1, 0, on_end, c);
+    if (!c->deadline || !c->head_deadline || !c->end ||
         !evbuffer_add_cb(bufferevent_get_input(bev), on_input, c)) {
         conn_free(c);
         goto fail;
