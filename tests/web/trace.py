@@ -39,6 +39,8 @@ class Trace:
     def line(self):
         """The longest task since the last call, and all of them."""
         tasks = self.take()
+        if not tasks:
+            return "not known, the driver has lost the trace"
         wall, cpu = (max((t[i] for t in tasks), default=0) for i in (0, 1))
         return (f"longest task {cpu:.0f} ms of CPU ({wall:.0f} ms on the clock), "
                 f"all {len(tasks)} tasks {sum(t[1] for t in tasks):.0f} ms of CPU")
