@@ -20,6 +20,7 @@
 #include "jobs/http/http_server.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/web/http_upstream.h"
+#include "scheduler/web/http_whatif.h"
 #include "scheduler/web/web_files.h"
 #include "scheduler/web/web_guard.h"
 #include "scheduler/web/web_path.h"
@@ -27,14 +28,18 @@
 /* A browser has six connections to a host, and streams keep theirs. */
 enum { CLIENTS = 128, BODY_MAX_BYTES = 2 << 20 };
 static const double request_s = 30, header_s = 10, idle_s = 30;
+static const struct web_whatif_conf whatif = {.limit_s = 300,
+                                              .max_bytes = 4 << 20};
 
 struct web_server {
     struct http_server *http;
     struct web_upstream *up;
+    struct web_whatif *whatif; /* NULL: read-only */
     struct web_guard guard;
     bool is_read_only, is_unix;
-    const char *daemon; /* its URL; borrowed */
-    char cluster[128];  /* "": the daemon did not answer at the start */
+    const char *daemon;   /* its URL; borrowed */
+    char cluster[128];    /* "": the daemon did not answer at the start */
+    char state_dir[1024]; /* of the daemon on this machine; "": not known */
     char url[384];
 };
 
@@ -218,6 +223,8 @@ static void serve_logout(void *arg, struct http_exchange *x)
         return;
     }
     web_upstream_cut_streams(w->up);
+    if (w->whatif)
+        web_whatif_stop(w->whatif);
     web_guard_cookie(&w->guard, &s, false, cookie);
     http_add_header(x, "Set-Cookie", cookie);
     reply_object(x, json_pack("{s:s}", "schema", "mgpu.web/1"));
@@ -239,7 +246,29 @@ static void serve_daemon(void *arg, struct http_exchange *x)
         web_upstream_pass(w->up, x);
 }
 
+static void serve_may_simulate(void *arg, struct http_exchange *x)
+{
+    const struct web_server *w = arg;
+    struct error err = ERROR_INIT;
+    if (!is_admitted(w, x))
+        return;
+    int rc = web_whatif_check(w->whatif, w->state_dir, &err);
+    reply_object(x, json_pack("{s:s, s:s?}", "schema", "mgpu.whatif/1", "why",
+                              rc < 0 ? err.msg : NULL));
+}
+
+static void serve_simulate(void *arg, struct http_exchange *x)
+{
+    struct web_server *w = arg;
+    if (is_admitted(w, x))
+        web_whatif_run(w->whatif, w->state_dir, x);
+}
+
+/* The first N_RUNS are absent when read-only. */
+enum { N_RUNS = 2 };
 static const struct http_route routes[] = {
+    {"GET", "/web/whatif", serve_may_simulate},
+    {"POST", "/web/whatif", serve_simulate},
     {"GET", "/", serve_root},
     {"GET", "/web/config", serve_config},
     {"POST", "/web/logout", serve_logout},
@@ -338,7 +367,7 @@ int web_server_create(struct event_base *base,
     if (!w)
         return error_set(err, ERR_NOMEM, "web server");
     const struct http_server_conf http = {
-        .routes = routes,
+        .routes = conf->is_read_only ? routes + N_RUNS : routes,
         .arg = w,
         .max_body_bytes = BODY_MAX_BYTES,
         .request_timeout_s = request_s,
@@ -353,6 +382,8 @@ int web_server_create(struct event_base *base,
     w->is_read_only = conf->is_read_only;
     w->daemon = conf->daemon;
     if (web_upstream_create(base, conf->daemon, &w->up, err) < 0 ||
+        (!conf->is_read_only &&
+         web_whatif_create(base, &whatif, &w->whatif, err) < 0) ||
         http_server_create(base, &http, &w->http, err) < 0 ||
         (strncmp(conf->listen, "unix:", 5) == 0
              ? listen_unix(w, conf->listen + 5, err)
@@ -371,9 +402,14 @@ void web_server_learn(struct web_server *w)
     json_t *o = NULL;
     if (client_create(w->daemon, 0, &c, &err) < 0)
         return;
-    if (client_get(c, &o, &err, "/v1/status") == 0)
+    if (client_get(c, &o, &err, "/v1/status") == 0) {
         (void)snprintf(w->cluster, sizeof(w->cluster), "%s",
                        field_str(o, "cluster"));
+        /* Behind a socket it is a folder of this machine. */
+        if (strncmp(w->daemon, "unix:", 5) == 0)
+            (void)snprintf(w->state_dir, sizeof(w->state_dir), "%s",
+                           field_str(o, "state_dir"));
+    }
     json_decref(o);
     client_destroy(c);
 }
@@ -382,7 +418,8 @@ void web_server_destroy(struct web_server *w)
 {
     if (!w)
         return;
-    http_server_destroy(w->http); /* ends what it passes on */
+    web_whatif_destroy(w->whatif); /* answers its client */
+    http_server_destroy(w->http);  /* ends what it passes on */
     web_upstream_destroy(w->up);
     free(w);
 }

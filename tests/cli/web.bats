@@ -441,3 +441,98 @@ post() {
     run timeout 60 bash -c '"$MGPU_BIN/mgpu-web" --url unix:/nowhere/sock >/dev/full'
     [ "$status" -eq 74 ]
 }
+
+# simulate [curl's options...]: two settings, as the page sends them.
+simulate() { post /web/whatif "$@"; }
+
+@test "two settings run on the past, and mgpu-sim reads them" {
+    ctld_start
+    job=$(submit_command short true)
+    wait_for 60 job_is "$job" COMPLETED
+    web_start
+    enter
+    [ "$(ask /web/whatif -b jar)" = 200 ]
+    [ -z "$(json '$.why' <body)" ]
+    content='{"policies":["fifo","backfill:preempt.enabled=true"]}'
+    [ "$(simulate)" = 200 ]
+    [ "$(json '$.status' <body)" = 0 ]
+    [ "$(json '$.figures.schema' <body)" = mgpu.sim/1 ]
+    [ "$(json '$.figures.runs[1].policy' <body)" = backfill ]
+    [ "$(json '$.figures.runs[1].jobs' <body)" = 1 ]
+    content='{"policies":["fifo","backfill"],"since":"2099-01-01T00:00:00Z"}'
+    [ "$(simulate)" = 200 ]
+    [ "$(json '$.status' <body)" != 0 ]
+    [ -z "$(json '$.figures' <body)" ]
+    # Every text is the value of its option, and goes to no shell.
+    for word in 'fifo:x=$(touch${IFS}hit)' '--help' 'fifo --jobs hit' \
+        '; touch hit' 'fifo\n--jobs=hit' '../../bin/sh' 'nothing:x'; do
+        content="{\"policies\":[\"fifo\",\"$word\"]}"
+        [ "$(simulate)" = 200 ]
+        [ "$(json '$.status' <body)" = 2 ]
+        [ -n "$(json '$.said' <body)" ]
+    done
+    content='{"policies":["fifo","fifo"],"since":"now --jobs hit"}'
+    [ "$(simulate)" = 200 ]
+    [ "$(json '$.status' <body)" = 2 ]
+    [ ! -e hit ] && [ ! -e /hit ]
+    for content in '' '[' '{"policies":["fifo"]}' '{"policies":["fifo",7]}' \
+        '{"policies":["fifo","a\u0000b"]}' '{"policies":["fifo",""]}' \
+        '{"policies":["fifo","fifo"],"options":["--jobs=hit"]}'; do
+        content=${content:- }
+        [ "$(simulate)" = 400 ]
+        [ "$(code)" = INVAL ]
+    done
+}
+
+@test "S19: nobody else runs a simulation" {
+    ctld_start
+    web_start
+    enter
+    content='{"policies":["fifo","fifo"]}'
+    origin=http://evil.example
+    [ "$(simulate)" = 403 ]
+    unset origin
+    [ "$(ask /web/whatif -b jar --data-binary "$content")" = 403 ]
+    [ "$(ask /web/whatif -b jar -H "Origin: $base" --data-binary "$content")" = 403 ]
+    [ "$(simulate -H 'Sec-Fetch-Site: same-site')" = 403 ]
+    [ "$(simulate -H "Host: evil.example:$port")" = 403 ]
+    [ "$(ask /web/whatif -H "Origin: $base" -H 'X-Mgpu-Web: 1' \
+        --data-binary "$content")" = 403 ]
+    [ "$(ask /web/whatif)" = 403 ]
+    web_stop
+    web_start --read-only
+    enter
+    [ "$(simulate)" = 405 ]
+    [ "$(ask /web/whatif -b jar)" = 404 ]
+}
+
+@test "a simulation is one at a time, and ends with its client and its page" {
+    ctld_start
+    mkdir bin
+    cp "$MGPU_BIN/mgpu-web" bin
+    sim_ran() { [ -s pid ]; }
+    MGPU_BIN=$PWD/bin web_start --url "unix:$ctld_dir/sock"
+    enter
+    content='{"policies":["fifo","fifo"]}'
+    [ "$(simulate)" = 409 ]
+    grep -q 'mgpu-sim is not beside mgpu-web' body
+    printf '#!/bin/sh\necho $$ >%s\nexec sleep 600\n' "$PWD/pid" >bin/mgpu-sim
+    chmod +x bin/mgpu-sim
+    for end in client logout program; do
+        curl --silent -b jar -H "Origin: $base" -H 'X-Mgpu-Web: 1' \
+            --data-binary "$content" "$base/web/whatif" >first 3>&- &
+        client=$!
+        wait_for 60 sim_ran
+        [ "$(simulate)" = 409 ]
+        grep -q 'a simulation runs already' body
+        sim=$(cat pid) && rm pid
+        kill -0 "$sim"
+        case $end in
+        client) kill "$client" ;;
+        logout) [ "$(content='{}' post /web/logout)" = 200 ] && enter ;;
+        program) web_stop ;;
+        esac
+        wait "$client" || :
+        wait_for 60 process_gone "$sim"
+    done
+}
