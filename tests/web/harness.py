@@ -155,12 +155,13 @@ class Daemon:
 
 
 class Web:
-    """mgpu-web before a daemon; url is the one that it prints, with the token."""
+    """mgpu-web before a daemon; url is the one that it prints, with the token.
+    bin: the folder of mgpu-web."""
 
-    def __init__(self, daemon, *options):
+    def __init__(self, daemon, *options, bin=BIN):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [os.path.join(BIN, "mgpu-web"), "--url", f"unix:{daemon.socket}", *options],
+            [os.path.join(bin, "mgpu-web"), "--url", f"unix:{daemon.socket}", *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
         try:
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)

@@ -85,9 +85,11 @@ export async function text(path, signal) {
   return (await request(path, {signal})).text();
 }
 
-export async function post(path, body) {
+// With `signal` the request can be ended, and with it what it waits for.
+export async function post(path, body, signal) {
   const reply = await request(path, {
     method: 'POST',
+    signal,
     headers: {'Content-Type': 'application/json', 'X-Mgpu-Web': '1'},
     body: JSON.stringify(body || {}),
   });

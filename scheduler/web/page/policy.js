@@ -1,7 +1,8 @@
 // policy.js - what the policy would do now, as `mgpu-admin policy explain` has
-// it, and the settings of scheduling.
+// it, what another one would have done, and the settings of scheduling.
 import {el, errorLine, fill, refresh, table} from './dom.js';
 import {duration, moment} from './format.js';
+import {showWhatIf} from './policy/what_if.js';
 
 const EVERY_MS = 10000;
 const asked = (j) => (j.gpus_min === j.gpus_max ? String(j.gpus_min) : `${j.gpus_min}..${j.gpus_max}`);
@@ -44,28 +45,37 @@ function keysTable(policy) {
 
 export async function show(root, params, ctx) {
   const end = new AbortController();
-  const plan = el('div'), keys = el('div'), title = el('p', {class: 'quiet head-line'});
-  let timer = 0;
+  const plan = el('div'), whatIf = el('div'), keys = el('div'), title = el('p', {class: 'quiet head-line'});
+  let timer = 0, endWhatIf = () => {};
   fill(root, el('div', {class: 'head'}, el('h1', null, 'Policy'), title), el('h2', null, 'What it would do now'), plan,
+    el('section', {'aria-label': 'What another setting would have done'}, el('h2', null, 'What another setting would have done'), whatIf),
     el('h2', null, 'Settings'), keys);
+  // Returns {reply} or {error}.
   const read = async (path, place, of) => {
     try {
       const reply = await ctx.api.get(path, end.signal);
       refresh(place, reply, () => of(reply));
+      return {reply};
     } catch (error) {
       if (!end.signal.aborted) refresh(place, error.message, () => errorLine(error));
+      return {error};
     }
   };
   const again = async () => {
-    await read('/v1/admin/plan', plan, planTable);
+    const {error} = await read('/v1/admin/plan', plan, planTable);
     if (!end.signal.aborted) timer = setTimeout(again, EVERY_MS);
+    return error || null;
   };
-  await Promise.all([again(), read('/v1/policy', keys, (policy) => {
-    title.textContent = `${policy.policy}: ${policy.summary}`;
-    return keysTable(policy);
+  const [planError, {reply: policy}] = await Promise.all([again(), read('/v1/policy', keys, (p) => {
+    title.textContent = `${p.policy}: ${p.summary}`;
+    return keysTable(p);
   })]);
+  if (policy)
+    endWhatIf = await showWhatIf(whatIf, params, ctx, policy, planError, end.signal)
+      .catch((error) => { fill(whatIf, errorLine(error)); return () => {}; });
   return () => {
     end.abort();
+    endWhatIf();
     clearTimeout(timer);
   };
 }
