@@ -70,6 +70,11 @@ int http_set_uid(struct http_exchange *x, int64_t uid, struct error *err)
     return 0;
 }
 
+void http_drop_uid(struct http_exchange *x)
+{
+    x->uid = HTTP_NOBODY;
+}
+
 bool http_is_gone(const struct http_exchange *x)
 {
     return !x->req;

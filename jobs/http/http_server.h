@@ -2,14 +2,12 @@
  *
  * Routes are a table; a handler gets a parsed request and replies at once or
  * later (http_reply may be called from any later callback of the same loop).
- * Limits: header 16 KiB, body conf.max_body_bytes, header and body must
- * arrive within conf.request_timeout_s, the header alone within
- * conf.header_timeout_s, conf.max_clients connections, at
- * most conf.max_clients_per_uid of them of one uid and, over TCP,
- * conf.max_clients_per_net of one address. An eighth of conf.max_clients is
- * kept for the unix socket: clients on other machines cannot shut out local
- * ones. Past a limit the client gets one answer (400, 413, 431, 503) and the
- * connection closes.
+ * Limits: header 16 KiB, body conf.max_body_bytes; both arrive within
+ * conf.request_timeout_s, the header within conf.header_timeout_s;
+ * conf.max_clients connections, of these conf.max_clients_per_uid of a uid
+ * and, over TCP, conf.max_clients_per_net of an address. An eighth is kept
+ * for the unix socket: clients on other machines cannot shut out local ones.
+ * Past a limit a client gets one answer (400, 413, 431, 503), and is closed.
  *
  * Over the unix socket the kernel names the caller's uid. Over TCP http_uid()
  * is -1 until a handler has authenticated the caller and called
@@ -132,6 +130,8 @@ int http_set_uid(struct http_exchange *x, int64_t uid,
                  struct error *err) MUST_CHECK;
 /* True once per request: a handler that counts is called again, too. */
 bool http_is_first(struct http_exchange *x);
+enum { HTTP_NOBODY = -2 };                   /* after http_drop_uid() */
+void http_drop_uid(struct http_exchange *x); /* of this request alone */
 /* Whether the client has left: no more of the request is to be had. */
 bool http_is_gone(const struct http_exchange *x);
 /* The handler, with all of the request as it was; when the client has left,

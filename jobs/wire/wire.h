@@ -4,6 +4,10 @@
  * request has "Authorization: MUNGE <credential>", valid for this one request:
  * its payload is the request's digest (jobs/http/http_digest.h).
  *
+ * "X-Mgpu-View: others" on a GET: the reply has what any user sees of the jobs
+ * of others, also of the caller's own and for an administrator, and has this
+ * header, too (mgpu-web --cluster).
+ *
  * Tools:
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
  *                             -> 201 {"id":12}, or 200 if the key is known. A
@@ -265,6 +269,9 @@ int32_t wire_launch_ranks(const struct wire_launch *l);
 /* spec_json is inserted literally. */
 int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
                        struct buf *out, struct error *err) MUST_CHECK;
+
+#define WIRE_VIEW "X-Mgpu-View"
+#define WIRE_VIEW_OTHERS "others"
 
 /* A batch of a rank's spool has whole lines and at most this many bytes. */
 enum { WIRE_ROWS_MAX_BYTES = 1 << 20 };

@@ -203,11 +203,36 @@ void auth_clear(struct ctld *c)
     c->auth = NULL;
 }
 
+/* Who passes requests of strangers on asks for what any user sees of the jobs
+ * of others (wire.h), and loses his own rights for this request. */
+static bool drop_rights(struct http_exchange *x)
+{
+    const char *view = http_header(x, WIRE_VIEW);
+    struct error err = ERROR_INIT;
+    if (!view)
+        return true;
+    if (strcmp(view, WIRE_VIEW_OTHERS) != 0)
+        (void)error_set(&err, ERR_INVAL, "%s must be '%s'", WIRE_VIEW,
+                        WIRE_VIEW_OTHERS);
+    else if (strcmp(http_method(x), "GET") != 0)
+        (void)error_set(&err, ERR_DENIED, "with %s only GET is allowed",
+                        WIRE_VIEW);
+    if (err.code != ERR_NONE) {
+        http_reply_err(x, &err);
+        return false;
+    }
+    http_drop_uid(x);
+    http_add_header(x, WIRE_VIEW, WIRE_VIEW_OTHERS);
+    return true;
+}
+
 bool ctld_admit(struct ctld *c, struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
     if (is_stopping(c, &err))
         return refuse(c, x, &err);
+    if (http_uid(x) == HTTP_NOBODY) /* the handler is called again */
+        return true;
     if (http_peer(x)[0] && http_uid(x) < 0) {
         login(c, x);
         return false;
@@ -216,7 +241,7 @@ bool ctld_admit(struct ctld *c, struct http_exchange *x)
         return refuse(c, x, &err);
     double after_s = 0;
     if (!http_is_first(x) || rate_limit_take(c, http_uid(x), &after_s))
-        return true;
+        return drop_rights(x);
     (void)error_set(&err, ERR_BUSY,
                     "too many requests of uid %lld: more than %d a second "
                     "(limits.rpc_rate); again in %.2f s",

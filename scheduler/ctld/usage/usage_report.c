@@ -188,6 +188,11 @@ void serve_usage(void *arg, struct http_exchange *x)
     double since_s = now_s - usual_s;
     if (!ctld_admit(c, x) || !ctld_query_since(x, &since_s))
         return;
+    if (http_uid(x) == HTTP_NOBODY) {
+        (void)error_set(&err, ERR_DENIED, "GPU-hours are their users'");
+        http_reply_err(x, &err);
+        return;
+    }
     if (parse(x, &by, &err) < 0) {
         http_reply_err(x, &err);
         return;

@@ -157,10 +157,12 @@ const struct job *engine_task(const struct engine *e, uint64_t sweep,
     return NULL;
 }
 
+/* A daemon of one user has no others than administrators; a negative uid is
+ * nobody's. */
 bool engine_is_admin(const struct engine *e, int64_t uid)
 {
     const struct engine_conf *conf = e->parts.conf;
-    bool is_admin = uid == 0 || conf->serves_one;
+    bool is_admin = uid == 0 || (uid > 0 && conf->serves_one);
     for (size_t i = 0; !is_admin && i < conf->n_admins; i++)
         is_admin = uid == conf->admins[i];
     return is_admin;
