@@ -47,6 +47,11 @@ struct conf {
                          the port of listen */
         char *metrics_listen; /* as listen, for /metrics alone; NULL: none */
         struct spec_list metrics_labels; /* partition, gpu_type, account */
+        /* Of mgpu-web --cluster: "HOST:PORT" or "unix:PATH", NULL: none; a
+         * file; names of hosts; the group of the socket, NULL: none */
+        char *web_listen, *web_token_file;
+        struct spec_list web_hosts;
+        char *web_group;
         char *jobs_dir; /* "%u": the submitter's name; NULL: in state_dir */
         char *user;     /* whom a daemon that root started becomes; NULL */
     } controller;

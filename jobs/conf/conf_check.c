@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "jobs/conf/conf_table.h"
+#include "jobs/conf/conf_web.h"
 #include "jobs/conf/gpu_hours.h"
 #include "jobs/text/scalar.h"
 
-static const struct schema_from *from_of(const struct schema_from *from,
-                                         const char *path)
+const struct schema_from *conf_check_from(const struct schema_from *from,
+                                          const char *path)
 {
     size_t i = 0;
     while (strcmp(conf_schema.keys[i].path, path) != 0)
@@ -16,7 +17,7 @@ static const struct schema_from *from_of(const struct schema_from *from,
 }
 
 /* "host:7431", "10.0.0.5:7431", "[::1]:7431", "*:7431". */
-static bool is_address(const char *s)
+bool conf_check_is_address(const char *s)
 {
     size_t host = *s == '[' ? strcspn(s, "]") + 1 : strcspn(s, ":");
     if (host == 0 || host > strlen(s) || s[host] != ':')
@@ -34,7 +35,7 @@ static bool is_url(const char *s)
 {
     static const char scheme[] = "http://";
     size_t n = sizeof(scheme) - 1;
-    return strncmp(s, scheme, n) == 0 && is_address(s + n);
+    return strncmp(s, scheme, n) == 0 && conf_check_is_address(s + n);
 }
 
 static bool is_program(const char *s)
@@ -55,7 +56,7 @@ static void check_text(const struct schema_from *from, const char *path,
                        const char *value, bool (*is_fine)(const char *s),
                        const char *must_be, struct spec_report *report)
 {
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     if (!f->node || f->bad || !value || is_fine(value))
         return;
     diagnostics_add(report, conf_schema.keys[f - from].code, f->node->at, path,
@@ -65,10 +66,10 @@ static void check_text(const struct schema_from *from, const char *path,
 static void check_texts(const struct conf *c, const struct schema_from *from,
                         struct spec_report *report)
 {
-    check_text(from, "controller.listen", c->controller.listen, is_address,
-               "HOST:PORT", report);
+    check_text(from, "controller.listen", c->controller.listen,
+               conf_check_is_address, "HOST:PORT", report);
     check_text(from, "controller.metrics_listen", c->controller.metrics_listen,
-               is_address, "HOST:PORT", report);
+               conf_check_is_address, "HOST:PORT", report);
     check_text(from, "controller.url", c->controller.url, is_url,
                "http://HOST:PORT", report);
     check_text(from, "controller.jobs_dir", c->controller.jobs_dir, is_template,
@@ -86,9 +87,9 @@ static void check_allocator(const struct conf *c,
                             const struct schema_from *from,
                             struct spec_report *report)
 {
-    const struct schema_from *alloc = from_of(from, "allocator");
+    const struct schema_from *alloc = conf_check_from(from, "allocator");
     if (c->allocator == ALLOCATOR_SLURM && !c->controller.listen &&
-        !from_of(from, "controller.listen")->bad)
+        !conf_check_from(from, "controller.listen")->bad)
         diagnostics_add(
             report, "E017", alloc->node->at, "allocator",
             "controller: {listen: \"HOST:PORT\"}",
@@ -100,7 +101,7 @@ static void check_group(const struct conf *c, const struct schema_from *from,
                         struct spec_report *report)
 {
     static const char path[] = "controller.socket_group";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     if (f->node && !f->bad && c->controller.socket_group && !c->controller.user)
         diagnostics_add(
             report, "E017", f->node->at, path, "controller: {user: mgpu}",
@@ -112,7 +113,7 @@ static void check_group(const struct conf *c, const struct schema_from *from,
 static void check_admins(const struct conf *c, const struct schema_from *from,
                          struct spec_report *report)
 {
-    const struct schema_from *f = from_of(from, "auth.admins");
+    const struct schema_from *f = conf_check_from(from, "auth.admins");
     if (!f->node || f->bad)
         return;
     const struct node *n = f->node->first;
@@ -126,7 +127,7 @@ static void check_labels(const struct schema_from *from,
                          struct spec_report *report)
 {
     static const char path[] = "controller.metrics_labels";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
          n = n->next)
         if (strcmp(n->text, "partition") != 0 &&
@@ -141,7 +142,7 @@ static void check_notify(const struct schema_from *from,
                          struct spec_report *report)
 {
     static const char path[] = "notify.program";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     const struct node *n = f->node && !f->bad ? f->node->first : NULL;
     if (n && n->text[0] != '/')
         diagnostics_add(report, "E015", n->at, path,
@@ -154,7 +155,7 @@ static void check_gpu_memory(const struct schema_from *from,
                              struct spec_report *report)
 {
     static const char path[] = "slurm.gpu_memory";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     struct error why = ERROR_INIT;
     int64_t bytes = 0;
     for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
@@ -174,9 +175,9 @@ static void check_floors(const struct conf *c, const struct schema_from *from,
                          struct spec_report *report)
 {
     static const char path[] = "scheduler.goodput.idle_floor";
-    const struct schema_from *idle = from_of(from, path);
+    const struct schema_from *idle = conf_check_from(from, path);
     const struct schema_from *busy =
-        from_of(from, "scheduler.goodput.efficiency_floor");
+        conf_check_from(from, "scheduler.goodput.efficiency_floor");
     if (!idle->bad && !busy->bad && (idle->node || busy->node) &&
         c->scheduler.goodput.idle_floor > c->scheduler.goodput.efficiency_floor)
         diagnostics_add(
@@ -192,7 +193,7 @@ static void check_weights(const struct schema_from *from,
                           struct spec_report *report)
 {
     static const char path[] = "scheduler.fair_share.weights";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
          n = n->next) {
         double w = 0;
@@ -215,7 +216,7 @@ static void check_gpu_hours(const struct schema_from *from,
                             struct spec_report *report)
 {
     static const char path[] = "limits.gpu_hours";
-    const struct schema_from *f = from_of(from, path);
+    const struct schema_from *f = conf_check_from(from, path);
     for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
          n = n->next) {
         struct gpu_hours_limit l;
@@ -236,10 +237,12 @@ static void check_gpu_hours(const struct schema_from *from,
 void conf_check(const struct conf *c, const struct schema_from *from,
                 struct spec_report *report)
 {
-    const struct schema_from *lost = from_of(from, "watchdog.node_lost_after");
-    const struct schema_from *beat = from_of(from, "watchdog.heartbeat");
+    const struct schema_from *lost =
+        conf_check_from(from, "watchdog.node_lost_after");
+    const struct schema_from *beat =
+        conf_check_from(from, "watchdog.heartbeat");
 
-    if (!from_of(from, "version")->node)
+    if (!conf_check_from(from, "version")->node)
         diagnostics_add(report, "W001",
                         (struct mark){.line = 1, .column = 1, .width = 1},
                         "version", "begin with version: 1",
@@ -261,4 +264,5 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_floors(c, from, report);
     check_weights(from, report);
     check_gpu_hours(from, report);
+    conf_web_check(c, from, report);
 }

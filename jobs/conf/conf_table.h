@@ -12,5 +12,10 @@ extern const struct schema conf_schema;
  * in   from  by row, where each value is from */
 void conf_check(const struct conf *c, const struct schema_from *from,
                 struct spec_report *report);
+/* The row of this path. */
+const struct schema_from *conf_check_from(const struct schema_from *from,
+                                          const char *path);
+/* "HOST:PORT", "[ADDRESS]:PORT", "*:PORT" */
+bool conf_check_is_address(const char *s);
 
 #endif
