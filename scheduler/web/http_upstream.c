@@ -10,17 +10,21 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/http/http_client.h"
 #include "jobs/http/http_server.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/tools/common/client.h"
+#include "scheduler/web/web_path.h"
 
 /* A client that has so much to take gets no more until it has taken all. */
 enum { BEHIND_BYTES = 256 << 10, READ_BYTES = 64 << 10 };
 enum { CONNECT_MS = 5000, HEAD_S = 60 };
+static const double BUSY_AGAIN_S = 5;
 
 struct web_upstream {
     struct event_base *base;
@@ -28,7 +32,9 @@ struct web_upstream {
     struct event *timer;
     char *url, *socket; /* socket NULL: TCP */
     char host[HTTP_BASE_CAP];
+    struct web_upstream_conf conf; /* without the URL */
     struct pass *first;
+    int32_t n, n_streams;
 };
 
 /* One request that is passed on. */
@@ -38,8 +44,11 @@ struct pass {
     struct http_exchange *x;
     CURL *easy;
     struct curl_slist *headers;
-    struct event *patience; /* until the head of the reply is there */
+    /* Until the head of the reply is there; later while a client that is
+     * behind takes nothing. */
+    struct event *patience;
     bool is_started, is_paused;
+    bool is_stream, is_unveiled; /* its reply is not one for others */
 };
 
 /* ---- a transfer's life ----------------------------------------------------
@@ -61,6 +70,8 @@ static void pass_free(struct pass *p)
         p->up->first = p->next;
     if (p->next)
         p->next->prev = p->prev;
+    p->up->n--;
+    p->up->n_streams -= p->is_stream;
     free(p);
 }
 
@@ -69,6 +80,11 @@ static int describe(const struct pass *p, CURLcode rc, struct error *err)
 {
     const char *url = p->up->url;
     long os = 0;
+    if (p->is_unveiled) {
+        (void)error_set(err, ERR_UNAVAIL,
+                        "the daemon is older than this mgpu-web: restart it");
+        return 502;
+    }
     switch (rc) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -151,6 +167,7 @@ static void on_drained(void *arg)
     if (!p->is_paused)
         return;
     p->is_paused = false;
+    (void)evtimer_del(p->patience);
     CURLcode rc = curl_easy_pause(p->easy, CURLPAUSE_CONT);
     if (rc != CURLE_OK) /* nothing else would end it */
         pass_end(p, rc);
@@ -187,6 +204,16 @@ static void start(struct pass *p, long status)
     http_stream_on_drained(p->x, on_drained);
 }
 
+/* An error names no job's data. */
+static bool is_for_others(const struct pass *p, long status)
+{
+    struct curl_header *h = NULL;
+    return status >= 400 ||
+           (curl_easy_header(p->easy, WIRE_VIEW, 0, CURLH_HEADER, -1, &h) ==
+                CURLHE_OK &&
+            strcmp(h->value, WIRE_VIEW_OTHERS) == 0);
+}
+
 /* The empty line ends the head of a reply. */
 static size_t on_header(char *line, size_t size, // NOLINT: curl's type
                         size_t n, void *arg)
@@ -195,9 +222,21 @@ static size_t on_header(char *line, size_t size, // NOLINT: curl's type
     long status = 0;
     (void)curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
     if (n * size <= 2 && (line[0] == '\r' || line[0] == '\n') &&
-        status >= 200 && !p->is_started)
+        status >= 200 && !p->is_started) {
+        p->is_unveiled = p->up->conf.is_others && !is_for_others(p, status);
+        if (p->is_unveiled)
+            return 0;
         start(p, status);
+    }
     return n * size;
+}
+
+static void wait_for_client(struct pass *p)
+{
+    double s = p->up->conf.still_s;
+    const struct timeval tv = {(time_t)s, (suseconds_t)(fmod(s, 1) * 1e6)};
+    if (s > 0)
+        (void)evtimer_add(p->patience, &tv);
 }
 
 static size_t on_data(char *data, size_t size, size_t n, void *arg)
@@ -207,6 +246,7 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
         return 0;
     if (http_stream_behind(p->x) > BEHIND_BYTES) {
         p->is_paused = true; /* libcurl keeps these bytes */
+        wait_for_client(p);
         return CURL_WRITEFUNC_PAUSE;
     }
     http_stream_send(p->x, data, n * size);
@@ -267,9 +307,11 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg,
 /* ---- the upstream ---------------------------------------------------------
  */
 
-int web_upstream_create(struct event_base *base, const char *url,
+int web_upstream_create(struct event_base *base,
+                        const struct web_upstream_conf *conf,
                         struct web_upstream **ret, struct error *err)
 {
+    const char *url = conf->url;
     const char *socket = NULL;
     struct web_upstream *u = calloc(1, sizeof(*u));
     if (!u)
@@ -279,6 +321,8 @@ int web_upstream_create(struct event_base *base, const char *url,
         return -1;
     }
     u->base = base;
+    u->conf = *conf;
+    u->conf.url = NULL; /* the caller's */
     u->url = strdup(url);
     u->socket = socket ? strdup(socket) : NULL;
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -336,6 +380,8 @@ static int add_headers(struct pass *p, const struct http_request *req,
         rc = add_header(p, "Content-Type", "application/json", err);
     if (rc == 0 && req->idempotency_key)
         rc = add_header(p, "Idempotency-Key", req->idempotency_key, err);
+    if (rc == 0 && p->up->conf.is_others)
+        rc = add_header(p, WIRE_VIEW, WIRE_VIEW_OTHERS, err);
     if (rc == 0 && !p->up->socket) {
         rc = client_authorize(NULL, req, &cred, err);
         if (rc == 0)
@@ -401,9 +447,23 @@ static int begin(struct pass *p, struct error *err)
                : error_set(err, ERR_NOMEM, "http request");
 }
 
+static bool is_full(const struct web_upstream *u, bool is_stream)
+{
+    const struct web_upstream_conf *c = &u->conf;
+    return (c->max_passes > 0 && u->n >= c->max_passes) ||
+           (is_stream && c->max_streams > 0 && u->n_streams >= c->max_streams);
+}
+
 void web_upstream_pass(struct web_upstream *u, struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
+    bool is_stream = web_path_is_watch(http_target(x));
+    if (is_full(u, is_stream)) {
+        (void)error_set(&err, ERR_BUSY,
+                        "too many look at this page, try again later");
+        http_reply_retry(x, &err, BUSY_AGAIN_S);
+        return;
+    }
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) {
         (void)error_set(&err, ERR_NOMEM, "out of memory");
@@ -412,6 +472,9 @@ void web_upstream_pass(struct web_upstream *u, struct http_exchange *x)
     }
     p->up = u;
     p->x = x;
+    p->is_stream = is_stream;
+    u->n++;
+    u->n_streams += is_stream;
     p->next = u->first;
     if (p->next)
         p->next->prev = p;

@@ -9,15 +9,30 @@
 #ifndef MGPU_SCHEDULER_WEB_HTTP_UPSTREAM_H
 #define MGPU_SCHEDULER_WEB_HTTP_UPSTREAM_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "jobs/base/error.h"
 
 struct event_base; /* libevent */
 struct http_exchange;
 struct web_upstream;
 
-/* in   url  unix:PATH or http://HOST:PORT
- * err  ERR_INVAL another form of URL, ERR_NOMEM */
-int web_upstream_create(struct event_base *base, const char *url,
+struct web_upstream_conf {
+    const char *url; /* unix:PATH or http://HOST:PORT */
+    /* Each request has X-Mgpu-View: others, and a reply that does not say the
+     * same is not passed on: it may have what only this user may see. */
+    bool is_others;
+    /* Requests at a time, and how many of them may be streams (/v1/watch);
+     * 0: no limit. Past it a client is told to come again. */
+    int32_t max_passes, max_streams;
+    /* A client that has taken nothing for so long while much waits for it is
+     * cut; 0: it may stand still for any time. */
+    double still_s;
+};
+/* err  ERR_INVAL another form of URL, ERR_NOMEM */
+int web_upstream_create(struct event_base *base,
+                        const struct web_upstream_conf *conf,
                         struct web_upstream **ret,
                         struct error *err) MUST_CHECK;
 /* After http_server_destroy(), which ends the transfers of its exchanges. NULL

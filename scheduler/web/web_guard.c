@@ -22,6 +22,24 @@ int web_guard_init(struct web_guard *g, int port, bool is_public,
                                                                           : 0;
 }
 
+int web_guard_share(struct web_guard *g, const char *token,
+                    const char *const *hosts, size_t n, struct error *err)
+{
+    static const char use[] = "the cookie of mgpu-web --cluster";
+    char session[DIGEST_HEX_CAP] = "";
+    const struct digest_part parts[] = {{use, sizeof(use) - 1},
+                                        {token, token ? strlen(token) : 0}};
+    if (token && digest_parts(parts, 2, session, err) < 0)
+        return -1;
+    g->is_cluster = true;
+    g->is_open = !token;
+    g->hosts = hosts;
+    g->n_hosts = n;
+    (void)snprintf(g->token, sizeof(g->token), "%s", token ? token : "");
+    (void)snprintf(g->session, sizeof(g->session), "%s", session);
+    return 0;
+}
+
 int web_guard_forget(struct web_guard *g, struct error *err)
 {
     return rng_token(g->session, err);
@@ -73,7 +91,12 @@ static bool is_ours(const struct web_guard *g, const char *host)
     static const char *const loopback[] = {"127.0.0.1", "localhost", "[::1]"};
     char name[WEB_NAME_CAP];
     int port = 0;
-    if (split(host, name, &port) < 0 || (g->port != 0 && port != g->port))
+    if (split(host, name, &port) < 0)
+        return false;
+    for (size_t i = 0; i < g->n_hosts; i++)
+        if (strcasecmp(name, g->hosts[i]) == 0)
+            return true;
+    if (g->port != 0 && port != g->port)
         return false;
     for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
         if (strcasecmp(name, loopback[i]) == 0)
@@ -84,12 +107,18 @@ static bool is_ours(const struct web_guard *g, const char *host)
     return g->is_public && is_address(name);
 }
 
-static bool is_same_origin(const char *origin, const char *host)
+/* A proxy before the page of a cluster may speak https. */
+static bool is_same_origin(const struct web_guard *g, const char *origin,
+                           const char *host)
 {
-    static const char scheme[] = "http://";
-    size_t skip = sizeof(scheme) - 1;
-    return strncasecmp(origin, scheme, skip) == 0 &&
-           strcasecmp(origin + skip, host) == 0;
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < (g->is_cluster ? 2 : 1); i++) {
+        size_t skip = strlen(schemes[i]);
+        if (strncasecmp(origin, schemes[i], skip) == 0 &&
+            strcasecmp(origin + skip, host) == 0)
+            return true;
+    }
+    return false;
 }
 
 int web_guard_origin(const struct web_guard *g, const struct web_seen *s,
@@ -98,9 +127,14 @@ int web_guard_origin(const struct web_guard *g, const struct web_seen *s,
     bool is_post = strcmp(s->method, "GET") != 0;
     if (!s->host || !is_ours(g, s->host))
         return error_set(err, ERR_DENIED,
-                         "mgpu-web does not listen at this name or port: use "
-                         "the host and the port of the URL that it printed");
-    if (s->origin ? !is_same_origin(s->origin, s->host) : is_post)
+                         g->is_cluster
+                             ? "the page has no such name or port: an "
+                               "administrator lists names in "
+                               "controller.web_hosts"
+                             : "mgpu-web does not listen at this name or port: "
+                               "use the host and the port of the URL that it "
+                               "printed");
+    if (s->origin ? !is_same_origin(g, s->origin, s->host) : is_post)
         return error_set(err, ERR_DENIED, "the request has %s",
                          s->origin ? "the Origin of another page"
                                    : "no Origin: only the page may send it");
@@ -122,7 +156,7 @@ int web_guard_origin(const struct web_guard *g, const struct web_seen *s,
 
 bool web_guard_is_token(const struct web_guard *g, const char *token)
 {
-    return token && digest_same(g->token, token);
+    return token && !g->is_open && digest_same(g->token, token);
 }
 
 static int cookie_port(const struct web_guard *g, const struct web_seen *s)
@@ -137,6 +171,8 @@ static int cookie_port(const struct web_guard *g, const struct web_seen *s)
 bool web_guard_has_session(const struct web_guard *g, const struct web_seen *s)
 {
     char name[32], value[RNG_TOKEN_CAP];
+    if (g->is_open)
+        return true;
     int n = snprintf(name, sizeof(name), "mgpu-web-%d=", cookie_port(g, s));
     bool has = false;
     for (const char *p = s->cookie; p && *p;) {

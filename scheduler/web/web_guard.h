@@ -10,6 +10,7 @@
 #define MGPU_SCHEDULER_WEB_WEB_GUARD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "jobs/base/error.h"
 #include "jobs/base/rng.h"
@@ -22,6 +23,11 @@ struct web_guard {
     int port;                    /* 0: any, behind a unix socket */
     bool is_public;              /* also under addresses and own[] */
     char own[2][WEB_NAME_CAP];   /* further names of this host; "" none */
+    /* Of the page of a cluster alone. */
+    bool is_cluster, is_open; /* is_open: it needs no token */
+    const char *const *hosts; /* [n_hosts], further names, with any port: a
+                                 proxy has its own; borrowed */
+    size_t n_hosts;
 };
 
 /* What a request says of itself; NULL: nothing. */
@@ -36,6 +42,17 @@ struct web_seen {
  * NULL: none. err  that of rng_token() */
 int web_guard_init(struct web_guard *g, int port, bool is_public,
                    const char *own, struct error *err) MUST_CHECK;
+
+/* Makes it the guard of the page of a cluster, or gives it another token and
+ * other names. The cookie depends on the token alone, so it outlives a restart
+ * and is worth nothing with another token.
+ *
+ * in   token  of RNG_TOKEN_CAP - 1 digits; NULL: the page needs none
+ *      hosts  [n], borrowed
+ * err  that of digest_parts() */
+int web_guard_share(struct web_guard *g, const char *token,
+                    const char *const *hosts, size_t n,
+                    struct error *err) MUST_CHECK;
 
 /* Host, Origin, Sec-Fetch-Site and X-Mgpu-Web. err  ERR_DENIED */
 int web_guard_origin(const struct web_guard *g, const struct web_seen *s,

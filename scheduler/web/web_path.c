@@ -59,3 +59,26 @@ int web_path_check(const char *target, struct error *err)
     }
     return 0;
 }
+
+static bool is_path(const char *target, const char *path)
+{
+    size_t n = strcspn(target, "?");
+    return strlen(path) == n && strncmp(path, target, n) == 0;
+}
+
+bool web_path_is_watch(const char *target)
+{
+    return is_path(target, "/v1/watch");
+}
+
+int web_path_check_shown(const char *target, struct error *err)
+{
+    static const char *const shown[] = {"/v1/jobs", "/v1/watch", "/v1/nodes",
+                                        "/v1/gpus"};
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+        if (is_path(target, shown[i]))
+            return 0;
+    return error_set(err, ERR_DENIED,
+                     "the page of the cluster does not show this: mgpu-web of "
+                     "your own shows your jobs");
+}

@@ -5,24 +5,24 @@
  */
 #include "scheduler/web/web_server.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <jansson.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/version.h"
+#include "jobs/conf/conf_web.h"
 #include "jobs/http/http_local.h"
 #include "jobs/http/http_server.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/web/http_upstream.h"
 #include "scheduler/web/http_whatif.h"
+#include "scheduler/web/web_cluster.h"
 #include "scheduler/web/web_files.h"
 #include "scheduler/web/web_guard.h"
+#include "scheduler/web/web_listen.h"
 #include "scheduler/web/web_path.h"
 
 /* A browser has six connections to a host, and streams keep theirs. */
@@ -31,13 +31,19 @@ static const double request_s = 30, header_s = 10, idle_s = 30;
 static const struct web_whatif_conf whatif = {.limit_s = 300,
                                               .max_bytes = 4 << 20};
 
+/* The page of a cluster: the daemon takes 64 connections of a user
+ * (limits.max_clients_per_user), and all viewers together use no more than
+ * PASSES of these. One address cannot take all of them. */
+enum { CLIENTS_OF_NET = 16, PASSES = 56, STREAMS = 40, NO_BODY = 1 << 10 };
+static const double cluster_request_s = 10, cluster_header_s = 5, still_s = 30;
+
 struct web_server {
     struct http_server *http;
     struct web_upstream *up;
     struct web_whatif *whatif; /* NULL: read-only */
     struct web_guard guard;
-    bool is_read_only, is_unix;
-    const char *daemon;   /* its URL; borrowed */
+    bool is_read_only, is_unix, is_cluster;
+    char *daemon;         /* its URL; owned */
     char cluster[128];    /* "": the daemon did not answer at the start */
     char state_dir[1024]; /* of the daemon on this machine; "": not known */
     char url[384];
@@ -76,7 +82,7 @@ static struct web_seen see(const struct http_exchange *x)
  * TCP the kernel may not know, and a proxy of this machine's is root's. */
 static bool is_user(const struct web_server *w, int64_t uid)
 {
-    return uid == (int64_t)geteuid() ||
+    return w->is_cluster || uid == (int64_t)geteuid() ||
            (!w->is_unix && (uid == HTTP_LOCAL_UNKNOWN || uid == 0));
 }
 
@@ -99,6 +105,15 @@ static int check_place(const struct web_server *w, struct http_exchange *x,
     return web_guard_origin(&w->guard, &s, err);
 }
 
+static const char *no_session(const struct web_server *w)
+{
+    return w->is_cluster
+               ? "no session: open the page with the token that your "
+                 "administrators gave you, /?token=TOKEN"
+               : "no session: open the URL with the token, which mgpu-web "
+                 "printed when it started";
+}
+
 /* False: it was answered. */
 static bool is_admitted(const struct web_server *w, struct http_exchange *x)
 {
@@ -106,9 +121,7 @@ static bool is_admitted(const struct web_server *w, struct http_exchange *x)
     const struct web_seen s = see(x);
     int rc = check_place(w, x, &err);
     if (rc == 0 && !web_guard_has_session(&w->guard, &s))
-        rc = error_set(&err, ERR_DENIED,
-                       "no session: open the URL with the token, which "
-                       "mgpu-web printed when it started");
+        rc = error_set(&err, ERR_DENIED, "%s", no_session(w));
     if (rc < 0)
         http_reply_err(x, &err);
     return rc == 0;
@@ -138,8 +151,15 @@ static void reply_file(struct http_exchange *x, const struct web_file *f)
                     is_same ? 0 : (size_t)(f->end - f->data));
 }
 
-static const char no_session[] =
+static const char no_token[] =
     "Open the URL with the token: mgpu-web printed it where it was started.\n";
+static const char no_token_of_cluster[] =
+    "Open the page with the token that your administrators gave you: "
+    "/?token=TOKEN.\n";
+static const char wrong_token[] =
+    "The token is wrong: it is another mgpu-web's, or one that has ended.\n";
+static const char wrong_token_of_cluster[] =
+    "The token is wrong, or another one has replaced it.\n";
 
 static void serve_file(void *arg, struct http_exchange *x)
 {
@@ -152,7 +172,7 @@ static void serve_file(void *arg, struct http_exchange *x)
     if (check_place(w, x, &err) < 0)
         reply_line(x, 403, err.msg);
     else if (!web_guard_has_session(&w->guard, &s))
-        reply_line(x, 403, no_session);
+        reply_line(x, 403, w->is_cluster ? no_token_of_cluster : no_token);
     else if (!f)
         reply_line(x, 404, "The page has no such file.\n");
     else
@@ -171,13 +191,13 @@ static void serve_root(void *arg, struct http_exchange *x)
         serve_file(arg, x);
     } else if (check_place(w, x, &err) < 0) {
         reply_line(x, 403, err.msg);
-    } else if (!web_guard_is_token(&w->guard, token)) {
+    } else if (!w->guard.is_open && !web_guard_is_token(&w->guard, token)) {
         reply_line(x, 403,
-                   "The token is wrong: it is another mgpu-web's, or one that "
-                   "has ended.\n");
+                   w->is_cluster ? wrong_token_of_cluster : wrong_token);
     } else {
         web_guard_cookie(&w->guard, &s, true, cookie);
-        http_add_header(x, "Set-Cookie", cookie);
+        if (!w->guard.is_open)
+            http_add_header(x, "Set-Cookie", cookie);
         http_add_header(x, "Location", "/");
         reply_line(x, 303, "");
     }
@@ -202,12 +222,14 @@ static void serve_config(void *arg, struct http_exchange *x)
     const struct web_server *w = arg;
     if (!is_admitted(w, x))
         return;
-    const struct passwd *pw = getpwuid(geteuid());
-    reply_object(
-        x, json_pack("{s:s, s:s, s:s?, s:I, s:b, s:s?}", "schema", "mgpu.web/1",
-                     "version", MGPU_VERSION, "user", pw ? pw->pw_name : NULL,
-                     "uid", (json_int_t)geteuid(), "read_only", w->is_read_only,
-                     "cluster", w->cluster[0] ? w->cluster : NULL));
+    const struct passwd *pw = w->is_cluster ? NULL : getpwuid(geteuid());
+    json_t *uid = w->is_cluster ? NULL : json_integer((json_int_t)geteuid());
+    reply_object(x,
+                 json_pack("{s:s, s:s, s:s?, s:o?, s:b, s:b, s:s?}", "schema",
+                           "mgpu.web/1", "version", MGPU_VERSION, "user",
+                           pw ? pw->pw_name : NULL, "uid", uid, "read_only",
+                           w->is_read_only, "is_cluster", w->is_cluster,
+                           "cluster", w->cluster[0] ? w->cluster : NULL));
 }
 
 static void serve_logout(void *arg, struct http_exchange *x)
@@ -218,6 +240,13 @@ static void serve_logout(void *arg, struct http_exchange *x)
     const struct web_seen s = see(x);
     if (!is_admitted(w, x))
         return;
+    if (w->is_cluster) { /* the cookie is everybody's */
+        (void)error_set(&err, ERR_DENIED,
+                        "the page of the cluster is "
+                        "read-only");
+        http_reply_err(x, &err);
+        return;
+    }
     if (web_guard_forget(&w->guard, &err) < 0) {
         http_reply_err(x, &err);
         return;
@@ -240,6 +269,8 @@ static void serve_daemon(void *arg, struct http_exchange *x)
     if (rc == 0 && w->is_read_only && strcmp(http_method(x), "GET") != 0)
         rc = error_set(&err, ERR_DENIED,
                        "this page is read-only (mgpu-web --read-only)");
+    if (rc == 0 && w->is_cluster)
+        rc = web_path_check_shown(http_target(x), &err);
     if (rc < 0)
         http_reply_err(x, &err);
     else
@@ -279,84 +310,76 @@ static const struct http_route routes[] = {
     {NULL, NULL, NULL},
 };
 
-/* ---- where it listens -----------------------------------------------------
+/* ---- its life -------------------------------------------------------------
  */
 
-/* The socket gives its clients this user's rights: nobody else may put another
- * one in its place. */
-static int check_directory(const char *path, struct error *err)
+/* in   host  of its address; NULL: a unix socket */
+static int set_guard(struct web_server *w, const struct web_server_conf *conf,
+                     const char *host, int port, struct error *err)
 {
-    char dir[256];
-    struct stat st;
-    const char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) : 0;
-    if (len >= sizeof(dir))
-        return error_set(err, ERR_USAGE, "--listen: the path is too long");
-    (void)snprintf(dir, sizeof(dir), "%.*s", (int)len, path);
-    if (!slash)
-        dir[0] = '.', dir[1] = '\0';
-    else if (len == 0)
-        dir[0] = '/', dir[1] = '\0';
-    if (stat(dir, &st) < 0)
-        return error_sys(err, errno, "--listen: '%s'", dir);
-    if (st.st_uid != geteuid() || (st.st_mode & 022) != 0)
-        return error_set(err, ERR_USAGE,
-                         "--listen: '%s' must be your own directory, and "
-                         "writable by nobody else",
-                         dir);
-    return 0;
-}
-
-static int listen_unix(struct web_server *w, const char *path,
-                       struct error *err)
-{
-    w->is_unix = true;
-    if (check_directory(path, err) < 0 ||
-        web_guard_init(&w->guard, 0, false, NULL, err) < 0 ||
-        http_server_listen_unix(w->http, path, 0600, 0, err) < 0)
+    bool is_public = host && !conf_web_is_loopback(host);
+    if (web_guard_init(&w->guard, port, is_public, host, err) < 0)
         return -1;
-    (void)snprintf(w->url, sizeof(w->url), "http://localhost:%d/?token=%s",
-                   WEB_SERVER_PORT, w->guard.token);
-    return 0;
+    return conf->cluster ? web_server_renew(w, conf->cluster, err) : 0;
 }
 
-static bool is_loopback(const char *name)
+static void set_url(struct web_server *w, const char *host, int port)
 {
-    struct in_addr a;
-    return strcmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0 ||
-           (inet_pton(AF_INET, name, &a) == 1 && ntohl(a.s_addr) >> 24 == 127);
+    bool is_all = strcmp(host, "*") == 0;
+    (void)snprintf(
+        w->url, sizeof(w->url), "http://%s:%d/%s%s",
+        is_all ? w->guard.own[1] : host, port,
+        w->is_cluster ? "" : "?token=", w->is_cluster ? "" : w->guard.token);
 }
 
-static int listen_tcp(struct web_server *w, const char *where,
-                      struct error *err)
+static int listen_at(struct web_server *w, const struct web_server_conf *conf,
+                     struct error *err)
 {
-    char name[WEB_NAME_CAP], place[WEB_NAME_CAP + 8];
-    const char *colon = strrchr(where, ':');
+    char host[WEB_NAME_CAP] = "";
     int port = 0;
-    if (!colon || colon == where || (size_t)(colon - where) >= sizeof(name))
-        return error_set(err, ERR_USAGE,
-                         "--listen '%.100s': expected unix:PATH or HOST:PORT",
-                         where);
-    (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - where), where);
-    bool is_public = !is_loopback(name);
-    if (is_public && !w->is_read_only)
-        return error_set(
-            err, ERR_USAGE,
-            "--listen '%.60s': only 127.0.0.1 unless --read-only: traffic is "
-            "not "
-            "encrypted, and whoever reads the cookie has your rights; 'ssh -L' "
-            "leads here from elsewhere",
-            where);
-    if (strcmp(name, "localhost") == 0) /* whatever /etc/hosts says of it */
-        (void)snprintf(name, sizeof(name), "127.0.0.1");
-    (void)snprintf(place, sizeof(place), "%s%s", name, colon);
-    if (http_server_listen_tcp(w->http, place, &port, err) < 0 ||
-        web_guard_init(&w->guard, port, is_public, name, err) < 0)
+    int64_t gid = conf->cluster ? conf->cluster->gid : 0;
+    if (web_listen_at(w->http, conf->listen,
+                      conf->cluster        ? WEB_LISTEN_CLUSTER
+                      : conf->is_read_only ? WEB_LISTEN_READ_ONLY
+                                           : WEB_LISTEN_OWN,
+                      gid, host, &port, err) < 0 ||
+        set_guard(w, conf, host[0] ? host : NULL, port, err) < 0)
         return -1;
-    bool is_all = strcmp(name, "*") == 0;
-    (void)snprintf(w->url, sizeof(w->url), "http://%s:%d/?token=%s",
-                   is_all ? w->guard.own[1] : name, port, w->guard.token);
+    set_url(w, host[0] ? host : "localhost", host[0] ? port : WEB_SERVER_PORT);
     return 0;
+}
+
+int web_server_renew(struct web_server *w, const struct web_cluster *cluster,
+                     struct error *err)
+{
+    const struct spec_list *hosts = &cluster->conf.controller.web_hosts;
+    const char *token = cluster->token[0] ? cluster->token : NULL;
+    bool is_same = strcmp(w->guard.token, cluster->token) == 0;
+    if (web_guard_share(&w->guard, token, (const char *const *)hosts->items,
+                        hosts->n, err) < 0)
+        return -1;
+    (void)snprintf(w->cluster, sizeof(w->cluster), "%s", cluster->conf.cluster);
+    if (!is_same)
+        web_upstream_cut_streams(w->up);
+    return 0;
+}
+
+static struct http_server_conf http_conf(struct web_server *w, bool is_public)
+{
+    bool is_cluster = w->is_cluster;
+    return (struct http_server_conf){
+        .routes = w->is_read_only ? routes + N_RUNS : routes,
+        .arg = w,
+        .max_body_bytes = is_cluster ? NO_BODY : BODY_MAX_BYTES,
+        .request_timeout_s = is_cluster ? cluster_request_s : request_s,
+        .header_timeout_s = is_cluster ? cluster_header_s : header_s,
+        .idle_timeout_s = idle_s,
+        .is_shut_out = is_shut_out,
+        .headers = headers,
+        .max_clients = CLIENTS,
+        .max_clients_per_uid = CLIENTS,
+        .max_clients_per_net = is_public ? CLIENTS_OF_NET : CLIENTS,
+    };
 }
 
 int web_server_create(struct event_base *base,
@@ -366,28 +389,28 @@ int web_server_create(struct event_base *base,
     struct web_server *w = calloc(1, sizeof(*w));
     if (!w)
         return error_set(err, ERR_NOMEM, "web server");
-    const struct http_server_conf http = {
-        .routes = conf->is_read_only ? routes + N_RUNS : routes,
-        .arg = w,
-        .max_body_bytes = BODY_MAX_BYTES,
-        .request_timeout_s = request_s,
-        .header_timeout_s = header_s,
-        .idle_timeout_s = idle_s,
-        .is_shut_out = is_shut_out,
-        .headers = headers,
-        .max_clients = CLIENTS,
-        .max_clients_per_uid = CLIENTS,
-        .max_clients_per_net = CLIENTS,
+    w->is_cluster = conf->cluster != NULL;
+    w->is_read_only = conf->is_read_only || w->is_cluster;
+    w->is_unix = web_listen_is_unix(conf->listen);
+    w->daemon = strdup(conf->daemon);
+    if (!w->daemon) {
+        free(w);
+        return error_set(err, ERR_NOMEM, "web server");
+    }
+    const struct web_upstream_conf up = {
+        .url = conf->daemon,
+        .is_others = w->is_cluster,
+        .max_passes = w->is_cluster ? PASSES : 0,
+        .max_streams = w->is_cluster ? STREAMS : 0,
+        .still_s = w->is_cluster ? still_s : 0,
     };
-    w->is_read_only = conf->is_read_only;
-    w->daemon = conf->daemon;
-    if (web_upstream_create(base, conf->daemon, &w->up, err) < 0 ||
-        (!conf->is_read_only &&
+    const struct http_server_conf http =
+        http_conf(w, w->is_cluster && !web_listen_is_local(conf->listen));
+    if (web_upstream_create(base, &up, &w->up, err) < 0 ||
+        (!w->is_read_only &&
          web_whatif_create(base, &whatif, &w->whatif, err) < 0) ||
         http_server_create(base, &http, &w->http, err) < 0 ||
-        (strncmp(conf->listen, "unix:", 5) == 0
-             ? listen_unix(w, conf->listen + 5, err)
-             : listen_tcp(w, conf->listen, err)) < 0) {
+        listen_at(w, conf, err) < 0) {
         web_server_destroy(w);
         return -1;
     }
@@ -421,6 +444,7 @@ void web_server_destroy(struct web_server *w)
     web_whatif_destroy(w->whatif); /* answers its client */
     http_server_destroy(w->http);  /* ends what it passes on */
     web_upstream_destroy(w->up);
+    free(w->daemon);
     free(w);
 }
 

@@ -122,6 +122,11 @@ export async function confirmAction(name, job, ctx) {
 
 // The dialog of a job: why it is in its state, with what may be done.
 export async function showWhy(job, ctx) {
+  if (ctx.config.is_cluster) {
+    await ask({title: title(job).replace(/^j/, 'J'), actions: [{text: 'Close'}],
+      body: el('p', null, job.reason || `The job is ${job.state}.`)});
+    return;
+  }
   const body = el('div', null, el('p', {class: 'quiet'}, 'Asking the daemon ...'));
   ctx.api.get(ctx.api.jobPath(job.display_id, 'why'))
     .then((w) => add(fill(body), whyBody(w)), (error) => add(fill(body), errorLine(error)));

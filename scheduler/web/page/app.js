@@ -16,6 +16,8 @@ const VIEWS = {
   policy: () => import('./policy.js'),
 };
 const TITLES = {queue: 'Queue', cluster: 'Cluster', job: 'Job', compare: 'Compare', policy: 'Policy'};
+// What the page of a cluster shows to everybody.
+const SHARED = ['queue', 'cluster'];
 const KEYS = [
   ['?', 'Show these keys'], ['/', 'Go to the filter'], ['j  k', 'Next and previous row'],
   ['Enter', 'Open the row'], ['\u2192  \u2190', 'Open or close the sweep of the row'], ['w', 'Why the job of the row is in its state'],
@@ -58,6 +60,8 @@ async function route(ctx) {
   root.removeAttribute('data-ready');
   try {
     if (!view) throw new Error(`There is no view "${location.hash}".`);
+    if (ctx.config.is_cluster && !SHARED.includes(view))
+      throw new api.ApiError('DENIED', 'The page of the cluster shows the queue and the nodes. To see your own jobs, run mgpu-web yourself.', 403);
     const module = await VIEWS[view]();
     if (number !== shown) return;
     const stop = await module.show(box, params, ctx);
@@ -153,6 +157,10 @@ async function start() {
   }
   setText(document.getElementById('cluster'), config.cluster || '');
   add(fill(document.getElementById('who')), config.user || '', config.read_only ? el('span', {class: 'tag'}, 'read-only') : null);
+  if (config.is_cluster) {
+    for (const a of document.querySelectorAll('nav [data-view]')) if (!SHARED.includes(a.dataset.view)) a.remove();
+    document.getElementById('logout').remove();
+  }
   const ctx = {
     api,
     config,
@@ -160,7 +168,7 @@ async function start() {
     replace: (hash) => history.replaceState(null, '', hash),
   };
   document.getElementById('keys').addEventListener('click', showKeys);
-  document.getElementById('logout').addEventListener('click', logOut);
+  if (!config.is_cluster) document.getElementById('logout').addEventListener('click', logOut);
   document.addEventListener('keydown', (e) => onKey(ctx, e));
   document.querySelector('.skip').addEventListener('click', (e) => { e.preventDefault(); root.focus(); });
   window.addEventListener('hashchange', () => route(ctx));

@@ -163,11 +163,67 @@ static void test_paths(void)
                                       "/v1/a?x\n",
                                       "/v1/\xc3\xa4",
                                       "http://h/v1/jobs"};
+    static const char *const hidden[] = {
+        "/v1/status",       "/v1/jobs/1", "/v1/jobs/1/logs", "/v1/watchers",
+        "/v1/jobs/?x=/v1/", "/v1/admin",  "/v1/policy",      "/v1/usage",
+        "/v1/job",          "/v1/",       "?/v1/jobs"};
     struct error err;
+    ok(web_path_check_shown("/v1/jobs?state=RUNNING", &err) == 0 &&
+           web_path_check_shown("/v1/watch", &err) == 0 &&
+           web_path_check_shown("/v1/nodes?", &err) == 0 &&
+           web_path_check_shown("/v1/gpus?since=1", &err) == 0,
+       "what the page of a cluster shows");
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        ok(web_path_check_shown(hidden[i], &err) < 0, "S20: not %s", hidden[i]);
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         ok(web_path_check(good[i], &err) == 0, "%s", good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ok(web_path_check(bad[i], &err) < 0, "S19: path %zu is refused", i);
+}
+
+/* The page of a cluster. */
+static void test_shared(void)
+{
+    static const char *const hosts[] = {"gpu.example.org"};
+    char token[RNG_TOKEN_CAP], cookie[WEB_COOKIE_CAP], before[WEB_COOKIE_CAP];
+    struct web_guard g, h;
+    struct error err = ERROR_INIT;
+    struct web_seen s = {.method = "GET", .host = "GPU.example.org:8443"};
+    if (!ok(rng_token(token, &err) == 0 &&
+                web_guard_init(&g, 81, false, NULL, &err) == 0 &&
+                web_guard_share(&g, token, hosts, 1, &err) == 0,
+            "a shared guard"))
+        return;
+    ok(web_guard_origin(&g, &s, &err) == 0, "another name, any port");
+    s.origin = "https://gpu.example.org:8443";
+    ok(web_guard_origin(&g, &s, &err) == 0, "behind TLS");
+    s.origin = "ftp://gpu.example.org:8443";
+    ok(web_guard_origin(&g, &s, &err) < 0, "S20: no other scheme");
+    s.origin = NULL;
+    s.host = "x.gpu.example.org";
+    ok(web_guard_origin(&g, &s, &err) < 0, "S20: no name below it");
+    s.host = "127.0.0.1:81";
+    ok(!web_guard_has_session(&g, &s), "S20: no cookie");
+    ok(web_guard_is_token(&g, token) && !web_guard_is_token(&g, ""), "a token");
+    web_guard_cookie(&g, &s, true, before);
+    ok(!strstr(before, token), "S20: the cookie does not have it");
+    before[strcspn(before, ";")] = '\0';
+    s.cookie = before;
+    ok(web_guard_has_session(&g, &s), "the cookie");
+    ok(web_guard_init(&h, 81, false, NULL, &err) == 0 &&
+           web_guard_share(&h, token, NULL, 0, &err) == 0 &&
+           web_guard_has_session(&h, &s),
+       "outlives a restart");
+    token[0] = token[0] == 'a' ? 'b' : 'a';
+    ok(web_guard_share(&g, token, NULL, 0, &err) == 0 &&
+           !web_guard_has_session(&g, &s),
+       "S20: and no change of the token");
+    web_guard_cookie(&g, &s, true, cookie);
+    ok(strncmp(cookie, before, strlen(before)) != 0, "which gives another one");
+    ok(web_guard_share(&g, NULL, NULL, 0, &err) == 0, "without a token");
+    s.cookie = NULL;
+    ok(web_guard_has_session(&g, &s) && !web_guard_is_token(&g, ""),
+       "no cookie is asked for");
 }
 
 static void test_files(void)
@@ -206,6 +262,7 @@ int main(void)
     test_requests();
     test_secrets();
     test_paths();
+    test_shared();
     test_files();
     return tap_done();
 }

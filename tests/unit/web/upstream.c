@@ -130,8 +130,9 @@ static struct web_upstream *up; /* of the loop's thread */
 static void on_pass(void *arg, struct http_exchange *x)
 {
     struct host *h = arg;
+    const struct web_upstream_conf conf = {.url = daemon_url};
     struct error err;
-    if (!up && web_upstream_create(h->base, daemon_url, &up, &err) < 0)
+    if (!up && web_upstream_create(h->base, &conf, &up, &err) < 0)
         http_reply_err(x, &err);
     else
         web_upstream_pass(up, x);
