@@ -30,6 +30,8 @@ install: $(if $(NOBUILD),,all)
 	for d in system user; do install -d $(DESTDIR)$(unitdir)/$$d; \
 	    sed 's|@bindir@|$(bindir)|' contrib/systemd/mgpu-ctld.$$d.service \
 	    >$(DESTDIR)$(unitdir)/$$d/mgpu-ctld.service || exit 1; done
+	sed 's|@bindir@|$(bindir)|' contrib/systemd/mgpu-web.service \
+	    >$(DESTDIR)$(unitdir)/system/mgpu-web.service
 	install -D -m 644 contrib/systemd/sysusers.conf \
 	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf
 	install -D -m 644 contrib/systemd/tmpfiles.conf \
@@ -53,6 +55,7 @@ uninstall:
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
 	rm -f $(DESTDIR)$(unitdir)/system/mgpu-ctld.service \
 	    $(DESTDIR)$(unitdir)/user/mgpu-ctld.service \
+	    $(DESTDIR)$(unitdir)/system/mgpu-web.service \
 	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf \
 	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf \
 	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu

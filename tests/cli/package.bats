@@ -44,6 +44,8 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
         grep -q '^ExecStart=/usr/bin/mgpu-ctld ' \
             "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
     done
+    grep -q '^ExecStart=/usr/bin/mgpu-web --cluster ' \
+        "$root/usr/lib/systemd/system/mgpu-web.service"
     grep -qx /etc/logrotate.d/mgpu <(dpkg-deb --info "$deb" conffiles)
     # The model and the rows of kind llm are beside their job; licences are said.
     doc=$root/usr/share/doc/mgpu
@@ -105,6 +107,10 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
         run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/mgpu-ctld.service"
         not grep -q mgpu-ctld.service <<<"$output"
     done
+    sed "s|@bindir@|$MGPU_BIN|" "$MGPU_SRC/contrib/systemd/mgpu-web.service" \
+        >"$BATS_TEST_TMPDIR/mgpu-web.service"
+    run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/mgpu-web.service"
+    not grep -q mgpu-web.service <<<"$output"
     # The less the better, of 10; what is left is said in the unit.
     sed "s|@bindir@|$MGPU_BIN|" "$MGPU_SRC/contrib/systemd/mgpu-ctld.system.service" \
         >"$BATS_TEST_TMPDIR/mgpu-ctld.service"
