@@ -50,6 +50,7 @@ static const struct {
     {CLAIMED, EV_TIME_80, SAME},
     {LIVE | WAITING, EV_UPDATE, SAME},
     {CLAIMED, EV_SAVE_FAILED, SAME},
+    {BIT(JOB_QUEUED), EV_OPEN, JOB_RUNNING},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -75,6 +76,7 @@ static const char *const event_names[EV_N] = {
     [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
     [EV_WARN] = "warn",       [EV_TIME_80] = "time_80",
     [EV_UPDATE] = "update",   [EV_SAVE_FAILED] = "save_failed",
+    [EV_OPEN] = "open",
 };
 
 const char *job_state_name(enum job_state s)

@@ -10,6 +10,7 @@
  *   live states -finish-> COMPLETED, -fail-> FAILED, -killed-> CANCELLED,
  *               -expire-> TIMEOUT, -lost-> NODE_FAIL, -requeue-> QUEUED
  *   QUEUED, HELD -cancel-> CANCELLED;  live -cancel-> same state, marked
+ *   QUEUED -open-> RUNNING   (kind run: with its submit, in one batch)
  *
  * A job's state is the fold of its events, so a restarted daemon rebuilds it by
  * replaying the store. No code assigns a state in any other way. */
@@ -66,6 +67,8 @@ enum job_event {
     EV_UPDATE,   /* another time limit, partition, account, priority, or number
                     of tasks at a time; the state stays */
     EV_SAVE_FAILED, /* a checkpoint could not be written; the state stays */
+    EV_OPEN, /* QUEUED -> RUNNING: a job of kind run, whose program runs outside
+                of mgpu, begins its only attempt */
     EV_N
 };
 
@@ -81,6 +84,12 @@ bool job_state_is_live(enum job_state s); /* holds GPUs, or may */
 /* Pending: in the queue of the daemon, or handed to the allocator, which has
  * not started it: for Slurm it may wait for hours. */
 bool job_state_is_pending(enum job_state s);
+
+/* Whether the event begins an attempt: it has the number of the next one. */
+static inline bool job_event_begins(enum job_event ev)
+{
+    return ev == EV_INTENT || ev == EV_OPEN;
+}
 
 const char *job_state_name(enum job_state s);  /* "QUEUED", ... */
 const char *job_event_name(enum job_event ev); /* "submit", ... */

@@ -124,14 +124,14 @@ struct event {
 static void check_attempt(struct check *c, struct fate *f,
                           const struct event *e, enum job_event ev)
 {
-    int32_t want = f->attempt + (ev == EV_INTENT);
+    int32_t want = f->attempt + job_event_begins(ev);
     if (e->attempt != want)
         check_finding(c->f,
                       "I3: job %" PRId64 ": event %" PRId64 ": attempt %" PRId32
                       " follows %" PRId32,
                       e->job, e->seq, e->attempt, f->attempt);
     f->is_damaged = f->is_damaged || e->attempt != want;
-    if (ev == EV_INTENT) {
+    if (job_event_begins(ev)) {
         f->attempt = e->attempt;
         f->claims = 0;
     }

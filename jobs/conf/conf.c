@@ -254,6 +254,9 @@ static const struct schema_key keys[] = {
     {"watchdog.node_lost_after", KEY_DURATION, AT(watchdog.node_lost_after_s),
      .def = "90s", RANGE(2, 86400), .code = "E023", .live = true,
      .doc = "silence after which a job's node counts as lost"},
+    {"watchdog.run_lost_after", KEY_DURATION, AT(watchdog.run_lost_after_s),
+     .def = "10m", RANGE(30, 30 * 86400.0), .code = "E023", .live = true,
+     .doc = "silence after which a run from outside of jobs has FAILED"},
     {"watchdog.stall_factor", KEY_FLOAT, AT(watchdog.stall_factor), .def = "20",
      RANGE(2, 1000000), NONE(0), .code = "E013", .live = true,
      .doc = "iterations' time without one after which a job is STALLED; null: "

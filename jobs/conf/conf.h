@@ -119,7 +119,7 @@ struct conf {
         } backup;
     } store;
     struct {
-        double heartbeat_s, node_lost_after_s;
+        double heartbeat_s, node_lost_after_s, run_lost_after_s;
         double stall_factor, stall_min_s; /* factor 0: never */
     } watchdog;
     struct {

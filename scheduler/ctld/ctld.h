@@ -44,7 +44,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     enum conf_remote auth_remote; /* of tools over TCP */
     const char *munge_socket;     /* NULL: the one that libmunge knows */
 
-    double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
+    double heartbeat_s, node_lost_s, run_lost_s, reconcile_s, kill_grace_s;
     double stall_factor, stall_min_s; /* as engine_conf's */
     double interval_s; /* between two steps when nothing happens */
     int32_t max_jobs_per_user;

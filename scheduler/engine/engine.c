@@ -148,6 +148,10 @@ static int resume(struct engine *e, struct error *err)
         eng_lists_update(e, rec);
         if (!job_state_is_live(rec->job.state))
             continue;
+        if (rec->job.is_run) { /* its program gets its time to be heard */
+            rec->job.beat_s = now_s;
+            continue;
+        }
         rec->ask_at_s = rec->release_at_s = now_s;
         rec->end_asked_s = eng_is_ending(rec) ? now_s : (double)NAN;
         rec->asked_before = rec->is_resumed = rec->is_unasked = true;
@@ -304,6 +308,7 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
     }
     eng_notes_take(e);
     eng_timers(e);
+    eng_runs_end(e);
     if (eng_stop_sweeps(e, &e->later) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_depends(e);
@@ -351,6 +356,7 @@ double engine_next_s(const struct engine *e)
     double t = is_wanted ? plan_s : fmax(e->look_at_s, e->plan_from_s);
     t = fmin(t, fmin(e->retry_at_s, eng_leave_s(e)));
     t = fmin(t, fmin(fmax(e->begin_at_s, now_s), eng_later_s(e)));
+    t = fmin(t, fmax(eng_runs_next_s(e), now_s));
     for (size_t i = 0; i < e->lists.moving.n; i++)
         t = fmin(t, eng_timers_next(e, e->lists.moving.at[i]));
     return t;

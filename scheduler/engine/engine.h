@@ -54,9 +54,9 @@ struct engine_conf { /* borrowed strings outlive the engine */
     /* Directories of new jobs; "%u" is the user's name. Each job keeps its
      * directory. NULL: jobs_dir, which may be moved with all that is in it. */
     const char *user_jobs_dir;
-    const char *worker; /* mgpu-worker, absolute */
-    const char *url;    /* where workers report: "unix:/run/..." */
-    double heartbeat_s; /* interval of the workers' heartbeats */
+    const char *worker;             /* mgpu-worker, absolute */
+    const char *url;                /* where workers report: "unix:/run/..." */
+    double heartbeat_s, run_lost_s; /* of the workers; of runs, see run.h */
     double node_lost_s; /* no beat for this long: the attempt is STALLED */
     /* An attempt is STALLED as well after this multiple of its step time, and
      * at least stall_min_s, without an iteration. factor 0: never. Defaults for

@@ -97,11 +97,11 @@ struct job {
     /* For a task of a sweep. */
     uint64_t sweep; /* id of its first task, whose ids are consecutive; 0: no
                        sweep */
-    int32_t task, n_tasks; /* task from 0 */
-    int32_t number;        /* its display number: task, or its value in
-                              sweep.array; 7 in 12_7 */
-    int32_t max_parallel;  /* live tasks at a time; 0: unlimited */
-    bool stop_on_fail;
+    int32_t task, n_tasks;     /* task from 0 */
+    int32_t number;            /* its display number: task, or its value in
+                                  sweep.array; 7 in 12_7 */
+    int32_t max_parallel;      /* live tasks at a time; 0: unlimited */
+    bool stop_on_fail, is_run; /* is_run: of kind run, see run.h */
     bool cancel_asked, limit_hit, release_asked;
     bool is_warned;       /* the warn_signal was sent */
     bool is_time_80;      /* the time-80 event was staged */
@@ -118,7 +118,7 @@ struct job {
 
     char user[32];
     char name[JOB_NAME_CAP];
-    const char *kind;              /* static; spec_kind_word() */
+    const char *kind;              /* static; spec_kind_word(), "run" */
     const char *spec;              /* resolved JSON; owned by the engine */
     const char *key;               /* idempotency key; owned by the engine */
     char digest[JOB_DIGEST_CAP];   /* engine_submit.digest; "": unknown, or a

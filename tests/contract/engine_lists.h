@@ -14,7 +14,7 @@
 
 /* How many there should be in each list, and what is first. */
 struct lists_expected {
-    size_t moving, line, over, depends, early, queue, later, avoiding, went,
+    size_t moving, runs, line, over, depends, early, queue, later, avoiding, went,
         dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
@@ -28,7 +28,9 @@ static inline struct lists_expected lists_expect(const struct engine *e)
         const struct job_record *rec = e->active[i];
         enum job_state s = rec->job.state;
         bool is_later = s == JOB_QUEUED && rec->not_before_s > -INFINITY;
-        x.moving += job_state_is_live(s) || rec->dropped > 0;
+        bool is_run = job_state_is_live(s) && rec->job.is_run;
+        x.moving += (job_state_is_live(s) && !is_run) || rec->dropped > 0;
+        x.runs += is_run;
         x.line += job_is_in_line(&rec->job) && !rec->is_held;
         x.over += job_state_is_final(s);
         x.depends += rec->job.n_depends > 0;
@@ -39,8 +41,9 @@ static inline struct lists_expected lists_expect(const struct engine *e)
         x.went += eng_reserved_until(rec) > eng_now(e);
         x.dirty += rec->places.is_dirty;
         x.n_state[s]++;
-        x.next_s = fmin(x.next_s,
-                        is_later ? rec->not_before_s : eng_timers_next(e, rec));
+        x.next_s = fmin(x.next_s, is_later ? rec->not_before_s
+                                  : is_run ? INFINITY
+                                           : eng_timers_next(e, rec));
     }
     return x;
 }

@@ -36,8 +36,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
             abort();
         if (job_state_is_final(to) && job_state_is_live(to))
             abort();
-        /* Devices are had by an intent alone. */
-        if (job_state_is_live(to) && !job_state_is_live(s) && ev != EV_INTENT)
+        /* Devices are had by an intent alone, and a run begins without. */
+        if (job_state_is_live(to) && !job_state_is_live(s) &&
+            !job_event_begins(ev))
             abort();
         s = to;
     }

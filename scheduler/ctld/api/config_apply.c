@@ -24,6 +24,7 @@ void config_apply_engine(struct ctld *c)
         .url = c->url,
         .heartbeat_s = conf->heartbeat_s,
         .node_lost_s = conf->node_lost_s,
+        .run_lost_s = conf->run_lost_s,
         .stall_factor = conf->stall_factor,
         .stall_min_s = conf->stall_min_s,
         .reconcile_s = conf->reconcile_s,
@@ -60,6 +61,7 @@ void config_apply_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->n_admins = f->conf.n_admins;
     conf->heartbeat_s = f->conf.heartbeat_s;
     conf->node_lost_s = f->conf.node_lost_s;
+    conf->run_lost_s = f->conf.run_lost_s;
     conf->stall_factor = f->conf.stall_factor;
     conf->stall_min_s = f->conf.stall_min_s;
     conf->interval_s = f->conf.interval_s;

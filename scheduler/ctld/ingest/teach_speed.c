@@ -148,7 +148,7 @@ int64_t teach_iterations_of(const char *spec)
 
 static void teach_length(struct ctld *c, const struct job *job)
 {
-    if (strcmp(job->kind, "command") != 0)
+    if (strcmp(job->kind, "command") != 0 && !job->is_run)
         engine_teach_length(c->engine, job->id, teach_iterations_of(job->spec));
 }
 

@@ -12,6 +12,7 @@
 #include "jobs/wire/wire.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/events/fold.h"
+#include "scheduler/engine/events/fold_begin.h"
 #include "scheduler/engine/events/fold_resize.h"
 
 static void because(struct job *job, const char *why)
@@ -79,42 +80,6 @@ static void fold_release(struct job *job, const struct store_event *ev)
                        job->retries, job->retry_max, at);
     }
     because(job, why);
-}
-
-static void fold_intent(struct job_record *rec, const struct store_event *ev,
-                        const struct detail *d)
-{
-    struct job *job = &rec->job;
-
-    job->attempt = ev->attempt;
-    job->nodes = d->nodes;
-    job->gpus = d->gpus;
-    copy(job->gpu_type, d->gpu_type, sizeof(job->gpu_type));
-    copy(job->account, d->account, sizeof(job->account));
-    job->native_id[0] = job->place[0] = job->holder[0] = '\0';
-    job->on_type[0] = job->pending_id[0] = '\0';
-    job->requeue_wait_s = job->alloc_start_s = 0;
-    job->claim_names_id = false;
-    job->intent_s = ev->at_s;
-    job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;
-    job->stopped_for_s = 0;
-    job->reported = job->limit_hit = job->release_asked = false;
-    job->requeue_asked = job->is_preempted = job->is_warned = false;
-    job->is_time_80 = false;
-    job->saves_failed = job->report_code = 0;
-    job->report_stopped = -1;
-    job->fault_node[0] = job->cause[0] = '\0';
-    job->needed_bytes = job->available_bytes = 0;
-    job->iteration = job->iterations_total = 0;
-    job->epoch = job->epochs_total = 0;
-    job->loss = job->t_iter = job->beat_s = NAN;
-    job->eval_loss = job->eval_accuracy = job->tokenised = NAN;
-    rec->is_taken_back = rec->has_progress = false;
-    rec->attempt_exit = -1;
-    rec->attempt_signal = 0;
-    rec->attempt_end_s = NAN;
-    resize_planned(&job->resize);
-    because(job, "");
 }
 
 /* Time in which the ranks are suspended does not count as run time. */
@@ -371,7 +336,7 @@ static void apply(struct job_record *rec, const struct store_event *ev,
         fold_release(job, ev);
         break;
     case EV_INTENT:
-        fold_intent(rec, ev, d);
+        fold_begin_intent(rec, ev, d);
         break;
     case EV_UNKNOWN:
     case EV_STALL:
@@ -397,6 +362,9 @@ static void apply(struct job_record *rec, const struct store_event *ev,
         break;
     case EV_TIME_80:
         job->is_time_80 = true;
+        break;
+    case EV_OPEN:
+        fold_begin_open(rec, ev, d);
         break;
     case EV_SAVE_FAILED:
         job->saves_failed = d->saves_failed;
@@ -437,7 +405,7 @@ static int check_detail(const struct job_record *rec,
                         const struct store_event *ev, const struct detail *d,
                         struct error *err)
 {
-    int32_t attempt = rec->job.attempt + (ev->ev == EV_INTENT);
+    int32_t attempt = rec->job.attempt + job_event_begins(ev->ev);
 
     if (ev->attempt != attempt)
         return error_set(err, ERR_INVAL,
@@ -447,6 +415,8 @@ static int check_detail(const struct job_record *rec,
         return error_set(err, ERR_INVAL, "an intent without its devices");
     if (ev->ev == EV_CLAIM && d->holder[0] == '\0')
         return error_set(err, ERR_INVAL, "a claim without a holder");
+    if (ev->ev == EV_OPEN && !rec->job.is_run)
+        return error_set(err, ERR_INVAL, "it opens a job that is no run");
     return 0;
 }
 
@@ -455,14 +425,14 @@ static void move(struct job_record *rec, const struct store_event *ev,
 {
     enum job_state from = rec->job.state;
 
-    if (to != from || ev->ev == EV_INTENT)
+    if (to != from || job_event_begins(ev->ev))
         rec->job.state_s = ev->at_s;
     if (job_state_is_final(to)) /* there is no next attempt */
         resize_over(&rec->job.resize);
     rec->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
     if ((rec->job.attempt > 0 && isnan(rec->attempt_end_s)) ||
-        ev->ev == EV_INTENT)
+        job_event_begins(ev->ev))
         rec->attempt_state = to == JOB_QUEUED ? from : to;
     apply(rec, ev, d);
 }

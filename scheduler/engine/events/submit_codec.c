@@ -14,6 +14,9 @@
 #include "jobs/wire/json_struct.h"
 #include "scheduler/engine/events/event_codec.h"
 #include "scheduler/engine/events/json_nomem.h"
+#include "scheduler/engine/run.h"
+
+const char job_kind_run[] = "run";
 
 /* The spec comes first and is kept byte for byte: parsing and printing it again
  * would change how its numbers are written. */
@@ -357,7 +360,9 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
         take_text(m, "dir", &own->dir) < 0)
         return -1;
     (void)spec_kind_of(kind_text.text, kind_text.len, &kind);
-    ret->kind = spec_kind_word(kind);
+    ret->is_run = kind_text.len == strlen(job_kind_run) &&
+                  memcmp(kind_text.text, job_kind_run, kind_text.len) == 0;
+    ret->kind = ret->is_run ? job_kind_run : spec_kind_word(kind);
     ret->attempt_limit_s = ret->limit_s;
     /* Without retry rules (jobs of older versions), these ends are retried at
      * once. */

@@ -397,6 +397,8 @@ static void explain_others(const struct explaining *x, bool is_live)
 {
     for (size_t i = 0; i < x->e->n_active; i++) {
         struct job_record *rec = x->e->active[i];
+        if (rec->job.is_run)
+            continue;
         bool is_other = is_live ? job_state_is_live(rec->job.state)
                                 : !job_state_is_live(rec->job.state) &&
                                       !job_state_is_final(rec->job.state) &&

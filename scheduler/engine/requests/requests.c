@@ -249,7 +249,8 @@ int eng_hold_one(struct engine *e, struct job_record *rec, int64_t uid,
                       (job->held_by == HELD_DEPENDENCY ||
                        (job->held_by != HELD_ADMIN && uid != job->uid));
 
-    if (eng_check_whole(rec, err) < 0)
+    if (eng_check_whole(rec, err) < 0 ||
+        eng_run_refuse(job, hold ? "held" : "released", err) < 0)
         return -1;
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
         return eng_refuse(job, err, ERR_DENIED, "is held by an administrator");
@@ -280,7 +281,8 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
     struct job_record *rec = eng_mine(e, id, uid, err);
     if (!rec || check_not_over(rec, err) < 0)
         return -1;
-    if (eng_check_whole(rec, err) < 0)
+    if (eng_check_whole(rec, err) < 0 ||
+        eng_run_refuse(&rec->job, "requeued", err) < 0)
         return -1;
     if (rec->job.state == JOB_HELD)
         return eng_refuse(&rec->job, err, ERR_STATE, "is HELD: release it");
@@ -313,7 +315,8 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
     struct detail d = DETAIL_INIT;
     struct job_record *rec = eng_mine(e, id, uid, err);
 
-    if (!rec || check_not_over(rec, err) < 0 || eng_check_whole(rec, err) < 0)
+    if (!rec || check_not_over(rec, err) < 0 || eng_check_whole(rec, err) < 0 ||
+        eng_run_refuse(&rec->job, "given a priority", err) < 0)
         return -1;
     /* Each event would delay the end of the attempt by a commit. */
     if (rec->job.cancel_asked || rec->give_up)
@@ -331,7 +334,8 @@ int engine_top(struct engine *e, uint64_t id, int64_t uid, struct error *err)
     int32_t most = INT32_MIN;
     const struct job_record *rec = eng_mine(e, id, uid, err);
 
-    if (!rec || check_not_over(rec, err) < 0)
+    if (!rec || check_not_over(rec, err) < 0 ||
+        eng_run_refuse(&rec->job, "given a priority", err) < 0)
         return -1;
     if (!engine_is_admin(e, uid))
         return error_set(err, ERR_DENIED, "only administrators can");
@@ -352,7 +356,8 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
 {
     struct alloc *a = e->parts.alloc;
     struct job_record *rec = eng_mine(e, id, uid, err);
-    if (!rec || check_not_over(rec, err) < 0)
+    if (!rec || check_not_over(rec, err) < 0 ||
+        eng_run_refuse(&rec->job, "sent a signal", err) < 0)
         return -1;
     if (!job_state_is_live(rec->job.state))
         return eng_refuse(&rec->job, err, ERR_STATE, "is %s, not running",

@@ -53,6 +53,17 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
 struct job_record *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                             struct error *err);
 
+/* Ends the runs that were cancelled, and those whose programs were silent for
+ * too long. */
+void eng_runs_end(struct engine *e);
+/* When that has work next, on the engine's clock; INFINITY: never. */
+double eng_runs_next_s(const struct engine *e);
+/* Whether a request that is for jobs with devices may be carried out.
+ * in   verb  "held"
+ * err  ERR_STATE the job is a run */
+int eng_run_refuse(const struct job *job, const char *verb,
+                   struct error *err) MUST_CHECK;
+
 /* Returns -1, with "job 31_1 <fmt>". */
 int eng_refuse(const struct job *job, struct error *err, enum err_code code,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -344,7 +344,7 @@ int eng_default_limit(struct engine *e, struct job_record *rec,
     const char *partition = "";
     struct detail d = DETAIL_INIT;
 
-    if (isfinite(job->limit_s) && !job->limit_is_default)
+    if (job->is_run || (isfinite(job->limit_s) && !job->limit_is_default))
         return 0;
     double limit_s = eng_partition_limit_s(e, job, &partition);
     if (limit_s <= job->limit_s && limit_s >= job->limit_s)

@@ -87,7 +87,8 @@ static int check_state(const struct engine *e, const struct job_record *rec,
     if (job_state_is_final(job->state))
         return eng_refuse(job, err, ERR_STATE, "has ended: %s",
                           job_state_name(job->state));
-    if (eng_check_whole(rec, err) < 0)
+    if (eng_check_whole(rec, err) < 0 ||
+        eng_run_refuse(job, "updated", err) < 0)
         return -1;
     if (job->cancel_asked || job->limit_hit || rec->give_up)
         return eng_refuse(job, err, ERR_STATE, "is being ended");

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/spec/spec.h"
 #include "jobs/text/text.h"
+#include "scheduler/engine/run.h"
 
 enum kind { TEXT, INT32, INT64, REAL, STATE, KIND, YES };
 
@@ -66,7 +68,7 @@ enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 /* Sets the values of a job about which nothing is known. */
 static void set_blank(struct job *job)
 {
-    job->kind = "cv";
+    job->kind = spec_kind_word(SPEC_CV);
     job->limit_s = job->attempt_limit_s = INFINITY;
 }
 
@@ -169,10 +171,15 @@ static int take_text(const struct field *f, const struct member *m, char *at)
 
 static int take_kind(const struct member *m, struct job *job)
 {
-    static const char command[] = "command";
-    if (m->len != sizeof(command) - 1 || memcmp(m->text, command, m->len) != 0)
+    enum spec_kind kind;
+    job->is_run = m->len == strlen(job_kind_run) &&
+                  memcmp(m->text, job_kind_run, m->len) == 0;
+    if (job->is_run)
+        job->kind = job_kind_run;
+    else if (spec_kind_of(m->text, m->len, &kind))
+        job->kind = spec_kind_word(kind);
+    else
         return -1;
-    job->kind = "command";
     return 0;
 }
 

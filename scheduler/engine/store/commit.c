@@ -155,13 +155,15 @@ static int batch_reserve(struct engine_batch *f, size_t n, struct error *err)
                : error_set(err, ERR_NOMEM, "out of memory");
 }
 
-/* After its attempt has ended, changes of a job no longer concern that attempt.
- * saved: the job as the previous batch left it; NULL: no event changed it. */
+/* A run has no attempt in the sense of the table: no devices, nothing to be
+ * accounted. After its attempt has ended, changes of a job no longer concern
+ * that attempt. saved: the job as the previous batch left it; NULL: no event
+ * changed it. */
 static bool has_attempt(const struct job_record *rec, const struct saved *saved)
 {
     const struct job_record *before = saved ? saved->copy : NULL;
 
-    if (rec->job.attempt == 0 || rec->is_corrupt)
+    if (rec->job.attempt == 0 || rec->is_corrupt || rec->job.is_run)
         return false;
     if (!saved)
         return job_state_is_live(rec->job.state);

@@ -72,7 +72,7 @@ static void believe(struct job_record *rec, const struct store_event *ev)
         d.exit_code = EXIT_NEVER_RAN;
     if (ev->attempt == job->attempt + 1) {
         job->attempt = ev->attempt;
-        rec->may_live = true;
+        rec->may_live = ev->ev != EV_OPEN;
     }
     if (ev->ev == EV_CANCEL && job->state == JOB_HELD &&
         eng_fold(rec, ev, NULL) == 0)
@@ -106,7 +106,7 @@ static int set_apart(struct engine *e, struct job_record *rec,
     if (job_state_is_final(was)) /* the job had ended by then */
         return 0;
     hold(e, rec, ev, why);
-    rec->may_live = job_state_is_live(was);
+    rec->may_live = job_state_is_live(was) && !rec->job.is_run;
     /* Only its detail is wrong; the event itself did happen. */
     if (job_state_next(was, ev->ev, &to, NULL) == 0)
         believe(rec, ev);

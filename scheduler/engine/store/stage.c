@@ -72,6 +72,8 @@ static void set_clocks(const struct engine *e, struct job_record *rec,
         if (rec->is_from_claim)
             rec->start_now_s = now_s;
         rec->is_from_claim = false;
+    } else if (ev == EV_OPEN) {
+        rec->job.beat_s = now_s;
     } else if (ev == EV_GRANT) {
         rec->granted_s = rec->job.native_id[0] ? now_s : (double)NAN;
         rec->is_from_claim = rec->is_from_claim && rec->job.native_id[0];
@@ -100,6 +102,7 @@ static bool moves_devices(enum job_event ev)
     case EV_WARN:
     case EV_TIME_80:
     case EV_SAVE_FAILED:
+    case EV_OPEN:
         return false;
     default:
         return true;
@@ -159,7 +162,8 @@ static int push(struct engine *e, struct job_record *rec, struct store_event ev,
     if (rec->is_early)
         e->begin_at_s = -INFINITY;
     e->wants_depends = e->wants_depends || rec->job.n_depends > 0 ||
-                       ev.ev == EV_CLAIM || job_state_is_final(rec->job.state);
+                       ev.ev == EV_CLAIM || ev.ev == EV_OPEN ||
+                       job_state_is_final(rec->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev) ||
                     (ev.ev == EV_PREEMPT && rec->job.state == JOB_QUEUED);
     return 0;
@@ -191,7 +195,7 @@ int eng_stage(struct engine *e, struct job_record *rec, enum job_event ev,
     char *text = NULL;
     struct store_event event = {
         .job = rec->job.id,
-        .attempt = rec->job.attempt + (ev == EV_INTENT),
+        .attempt = rec->job.attempt + job_event_begins(ev),
         .ev = ev,
         .at_s = eng_wall(e),
         .uid = uid,

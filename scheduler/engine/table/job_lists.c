@@ -61,6 +61,7 @@ int eng_lists_reserve(struct engine *e, size_t more, struct error *err)
 
     return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
                    reserve(&f->line, n, err) < 0 ||
+                   reserve(&f->runs, n, err) < 0 ||
                    reserve(&f->depends, n, err) < 0 ||
                    reserve(&f->early, n, err) < 0 ||
                    reserve(&f->avoiding, n, err) < 0 ||
@@ -295,16 +296,19 @@ void eng_lists_update(struct engine *e, struct job_record *rec)
 
     set_state(f, rec, s);
     set_in(&f->moving, rec, &rec->places.is_moving,
-           job_state_is_live(s) || rec->dropped > 0);
+           (job_state_is_live(s) && !rec->job.is_run) || rec->dropped > 0);
+    set_in(&f->runs, rec, &rec->places.is_open,
+           job_state_is_live(s) && rec->job.is_run);
     set_in(&f->line, rec, &rec->places.is_in_line,
            job_is_in_line(&rec->job) && !rec->is_held);
     set_in(&f->over, rec, &rec->places.is_over, job_state_is_final(s));
     set_in(&f->depends, rec, &rec->places.has_depends,
            is_there && rec->job.n_depends > 0);
     set_in(&f->early, rec, &rec->places.is_early, rec->is_early);
-    if (is_there && !job_state_is_final(s))
+    if (is_there && !job_state_is_final(s) && !rec->job.is_run)
         eng_fair_name(e, rec);
-    eng_queue_set(&f->queue, rec, is_queued && !eng_waits(rec));
+    eng_queue_set(&f->queue, rec,
+                  is_queued && !eng_waits(rec) && !rec->job.is_run);
     set_later(f, rec, is_queued ? rec->not_before_s : -(double)INFINITY);
     set_in(&f->avoiding, rec, &rec->places.avoids,
            is_there && rec->job.exclude[0] != '\0');
@@ -332,6 +336,7 @@ void eng_lists_remove(struct engine *e, struct job_record *rec)
     set_in(&f->moving, rec, &rec->places.is_moving, false);
     set_in(&f->line, rec, &rec->places.is_in_line, false);
     set_in(&f->over, rec, &rec->places.is_over, false);
+    set_in(&f->runs, rec, &rec->places.is_open, false);
     set_in(&f->depends, rec, &rec->places.has_depends, false);
     set_in(&f->early, rec, &rec->places.is_early, false);
     eng_queue_set(&f->queue, rec, false);
@@ -349,6 +354,7 @@ void eng_lists_clear(struct engine *e)
     free(f->moving.at);
     free(f->line.at);
     free(f->over.at);
+    free(f->runs.at);
     free(f->depends.at);
     free(f->early.at);
     free(f->avoiding.at);

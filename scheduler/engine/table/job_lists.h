@@ -23,7 +23,7 @@ struct record_list {
 struct list_places {
     enum job_state state; /* state under which it is counted; JOB_NEW: it is
                              not */
-    bool is_moving, is_over, has_depends, is_early, avoids, went, is_dirty;
+    bool is_moving, is_open, is_over, has_depends, is_early, avoids, went, is_dirty;
     bool is_in_line;
     bool has_reservation;  /* within one view: jobs were preempted for it */
     struct waiting *waits; /* its row in the queue; NULL: none */
@@ -44,6 +44,8 @@ struct job_lists {
                                    allocator must still release */
     struct record_list line;    /* by id: pending in the allocator, and not
                                    held there */
+    struct record_list runs;    /* by id: runs (run.h) that are RUNNING; in
+                                   none of the lists of devices */
     struct record_list over;    /* by id: ended, until eng_compact() */
     struct record_list depends; /* by id: jobs with dependencies */
     /* by id: jobs whose begin time is to come, see begin_time.c */

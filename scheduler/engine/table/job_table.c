@@ -203,8 +203,10 @@ static void leave(struct engine *e, struct job_record *rec)
 {
     eng_lists_remove(e, rec);
     e->n_ended[rec->job.state]++;
-    eng_runtime_note(e, rec);
-    eng_length_note(e, &rec->job);
+    if (!rec->job.is_run) { /* it says nothing of jobs of its name */
+        eng_runtime_note(e, rec);
+        eng_length_note(e, &rec->job);
+    }
     eng_set_ended(e, rec);
     eng_list_ended(e, rec);
 }

@@ -255,7 +255,7 @@ static const char jobs_sql[] =
     " LEFT JOIN attempt AS a ON a.job = j.job AND a.attempt = j.attempt"
     " LEFT JOIN event AS u ON u.job = j.job AND u.event = 'submit'"
     " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2"
-    "  AND j.spec IS NOT NULL"
+    "  AND j.spec IS NOT NULL AND j.kind IS NOT 'run'"
     " ORDER BY j.submitted_at, j.job";
 
 /* ---- people ---------------------------------------------------------------
@@ -332,6 +332,7 @@ static const char actions_sql[] =
     " coalesce(json_extract(e.detail, '$.max_parallel'), -1)"
     " FROM event AS e JOIN job AS j ON j.job = e.job"
     " WHERE j.submitted_at >= ?1 AND j.submitted_at < ?2"
+    "  AND j.kind IS NOT 'run'"
     "  AND (e.uid >= 0 OR e.event = 'update')"
     "  AND (e.event IN ('cancel', 'hold', 'release', 'priority')"
     "   OR (e.event = 'update' AND coalesce("

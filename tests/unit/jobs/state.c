@@ -17,23 +17,23 @@ static const struct {
 } rows[] = {
     /* The first letters of submit, hold, release, intent, unknown, ...
      *
-     *SHRIUGCRSPRCLRFFKELPWTUS
-     *uoennrlutreaieiaixoraipa
-     *blltkaanaepnmqnilpsirmdv */
-    {"q.......................", JOB_NEW},
-    {".h.d.....=.X...F...=..=.", JOB_QUEUED},
-    {".=q......=.X...F...=..=.", JOB_HELD},
-    {"....u=s..=.==q.FXTN=..=.", JOB_DISPATCHING},
-    {".....=s..=.==q.FXTN=..=.", JOB_UNKNOWN},
-    {".....=.rpk===qCFXTN=.===", JOB_STARTING},
-    {".....=..pk===qCFXTN=====", JOB_RUNNING},
-    {".....=...====qCFXTN=.===", JOB_CHECKPOINTING},
-    {".....=.r.k===qCFXTN=====", JOB_STALLED},
-    {"........................", JOB_COMPLETED},
-    {"........................", JOB_FAILED},
-    {"........................", JOB_CANCELLED},
-    {"........................", JOB_TIMEOUT},
-    {"........................", JOB_NODE_FAIL},
+     *SHRIUGCRSPRCLRFFKELPWTUSO
+     *uoennrlutreaieiaixoraipap
+     *blltkaanaepnmqnilpsirmdve */
+    {"q........................", JOB_NEW},
+    {".h.d.....=.X...F...=..=.r", JOB_QUEUED},
+    {".=q......=.X...F...=..=..", JOB_HELD},
+    {"....u=s..=.==q.FXTN=..=..", JOB_DISPATCHING},
+    {".....=s..=.==q.FXTN=..=..", JOB_UNKNOWN},
+    {".....=.rpk===qCFXTN=.===.", JOB_STARTING},
+    {".....=..pk===qCFXTN=====.", JOB_RUNNING},
+    {".....=...====qCFXTN=.===.", JOB_CHECKPOINTING},
+    {".....=.r.k===qCFXTN=====.", JOB_STALLED},
+    {".........................", JOB_COMPLETED},
+    {".........................", JOB_FAILED},
+    {".........................", JOB_CANCELLED},
+    {".........................", JOB_TIMEOUT},
+    {".........................", JOB_NODE_FAIL},
 };
 
 static void test_table(void)

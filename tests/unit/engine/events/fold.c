@@ -452,12 +452,14 @@ static void test_every_pair(void)
 
     for (int s = 0; s < JOB_STATE_N; s++) {
         for (int v = EV_SUBMIT + 1; v < EV_N; v++) {
-            struct job_record rec = {
-                .job = {.id = 1, .state = (enum job_state)s, .start_s = NAN}};
+            struct job_record rec = {.job = {.id = 1,
+                                             .state = (enum job_state)s,
+                                             .start_s = NAN,
+                                             .is_run = v == EV_OPEN}};
             struct store_event ev = {
                 .job = 1,
                 .ev = (enum job_event)v,
-                .attempt = v == EV_INTENT,
+                .attempt = job_event_begins((enum job_event)v),
                 .detail = "{\"nodes\":1,\"gpus\":1,\"holder\":\"h\"}"};
             enum job_state to = JOB_STATE_N;
             int want = job_state_next((enum job_state)s, ev.ev, &to, &err);
@@ -476,6 +478,8 @@ static void test_every_pair(void)
     bare.detail = "{\"nodes\":1,\"gpus\":0}";
     bare.attempt = 2;
     is_int(eng_fold(&rec, &bare, &err), -1, "  of an attempt too many");
+    bare = (struct store_event){.job = 1, .attempt = 1, .ev = EV_OPEN};
+    is_int(eng_fold(&rec, &bare, &err), -1, "an opening of no run");
     is_int(eng_fold(&rec, &ev, &err), -1, "a damaged detail");
     is_int(rec.job.state, JOB_QUEUED, "  changes nothing");
     ev = (struct store_event){.job = 1, .ev = EV_SUBMIT};

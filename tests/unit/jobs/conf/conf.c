@@ -407,6 +407,7 @@ static const char golden_tail[] =
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"
+    "  run_lost_after: 10m                   # live\n"
     "  stall_factor: 20                      # live\n"
     "  stall_min: 5m                         # live\n"
     "notify:\n"
