@@ -44,7 +44,8 @@ enum schema_type {
 struct schema_word {
     const char *name; /* NULL ends the list */
     int32_t value;
-    bool later; /* known, but not supported by this version */
+    bool later;            /* known, but not supported by this version */
+    const char *elsewhere; /* with later: never in such a file, but there */
 };
 
 struct schema_def { /* a default in one case; NULL ends */

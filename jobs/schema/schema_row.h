@@ -34,5 +34,9 @@
     {                                 \
         .name = (word), .later = true \
     }
+#define ELSEWHERE(word, where)                              \
+    {                                                       \
+        .name = (word), .later = true, .elsewhere = (where) \
+    }
 
 #endif

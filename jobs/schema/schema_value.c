@@ -274,6 +274,12 @@ static void set_enum(struct setter *t)
             memcpy(t->member, &w->value, sizeof(w->value));
         return;
     }
+    if (w && w->elsewhere) {
+        (void)snprintf(what, sizeof(what), "'%s: %s' cannot be submitted",
+                       t->k->path, w->name);
+        schema_complain(t, t->k->code, w->elsewhere, what);
+        return;
+    }
     if (w) {
         (void)snprintf(what, sizeof(what),
                        "'%s: %s' is not supported by this version", t->k->path,

@@ -33,7 +33,9 @@ static const struct schema_key keys[] = {
      .doc = "the job's name; without one, the file's, less its ending"},
     {"kind", KEY_ENUM, AT(kind), .required = true, .code = "E012",
      .words = WORDS(WORD("cv", SPEC_CV), WORD("command", SPEC_COMMAND),
-                    WORD("llm", SPEC_LLM)),
+                    WORD("llm", SPEC_LLM),
+                    ELSEWHERE("run", "a run is made by its own program, with "
+                                     "mgpu.init() of mgpu.py")),
      .doc = "train an image model, run a program, or fine-tune a language "
             "model"},
     {"method", KEY_ENUM, AT(method), .required = true, .code = "E012",

@@ -24,7 +24,16 @@
  *                             must match; node: where it runs or ran last;
  *                             fields: "id,name,state": only these members of
  *                             each JOB, without those that are null
- *   POST /v1/dry-run          the same body -> mgpu.dry_run/1
+ *   POST /v1/runs             {"name":"..","project":"..","config":{..},
+ *                             "holder":"HOST PID"}   Idempotency-Key: -> as
+ *                             POST /v1/jobs; a job of kind run (engine/run.h)
+ *   POST /v1/jobs/:id/values  ?offset=O, of a run: JSON Lines, metric_rows.h;
+ *                             O: bytes that were sent before. Empty: it lives
+ *                             -> {"acked":N,"dropped":D,"line":L,"why":"..",
+ *                             "ignored":[{"key":"..","why":".."}]}: D lines
+ *                             are no rows, L is the first; N, D as for rows
+ *   POST /v1/jobs/:id/finish  {"exit_code":0,"why":".."}, of a run
+ *   POST /v1/dry-run          the same body as /v1/jobs -> mgpu.dry_run/1
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release

@@ -33,6 +33,7 @@
 #include "scheduler/ctld/engine_loop.h"
 #include "scheduler/ctld/ingest/attempt_metrics.h"
 #include "scheduler/ctld/ingest/metric_ingest.h"
+#include "scheduler/ctld/ingest/run_values.h"
 #include "scheduler/ctld/ingest/spool_drain.h"
 #include "scheduler/ctld/ingest/stragglers.h"
 #include "scheduler/ctld/ingest/teach_speed.h"
@@ -96,7 +97,7 @@ static void on_event(void *arg, const struct store_event *event,
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
         metric_ingest_forget(c, event->job, event->attempt);
     if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
-                job_state_is_final(job->state)))
+                event->ev == EV_OPEN || job_state_is_final(job->state)))
         log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
                  job_event_name(event->ev), (unsigned long long)event->job,
                  event->attempt, job_state_name(job->state), job->reason);
@@ -112,7 +113,7 @@ static void make_live_dirs(const struct ctld *c)
 {
     for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
          job = engine_next_since(c->engine, job->id, INFINITY))
-        if (job_state_is_live(job->state))
+        if (job_state_is_live(job->state) && !job->is_run)
             make_job_dir(c, job);
 }
 
@@ -188,6 +189,7 @@ static int make_engine(struct ctld *c, struct error *err)
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, spool_drain_on_exit, c);
     make_live_dirs(c);
+    run_values_resume(c);
     return 0;
 }
 

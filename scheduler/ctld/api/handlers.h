@@ -6,6 +6,9 @@
 #include "jobs/http/http_server.h"
 
 void serve_submit(void *arg, struct http_exchange *x);
+void serve_job_open_run(void *arg, struct http_exchange *x);
+void serve_job_put_values(void *arg, struct http_exchange *x);
+void serve_job_finish_run(void *arg, struct http_exchange *x);
 void serve_dry_run(void *arg, struct http_exchange *x);
 void serve_cancel(void *arg, struct http_exchange *x);
 void serve_hold(void *arg, struct http_exchange *x);

@@ -1,19 +1,26 @@
 /* job_actions.c - cancel, hold, release, requeue, resize, update and prioritise
- * jobs.
+ * jobs; open and finish runs.
  *
  * A submit is in job_submit.c. The engine decides who may do what.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/rng.h"
 #include "jobs/base/signals.h"
+#include "jobs/http/digest_ssl.h"
 #include "scheduler/ctld/api/handlers.h"
 #include "scheduler/ctld/api/held_replies.h"
 #include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/ingest/run_values.h"
+#include "scheduler/ctld/job_list/job_watch.h"
+#include "scheduler/ctld/maintenance/disk_space.h"
 #include "scheduler/ctld/request/auth.h"
 #include "scheduler/ctld/request/reply.h"
 #include "scheduler/ctld/request/user_names.h"
 #include "scheduler/engine/resize.h"
+#include "scheduler/engine/run.h"
 #include "scheduler/engine/update.h"
 
 /* Cancels or signals a job, or all tasks of a sweep. */
@@ -249,4 +256,168 @@ void serve_update(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
     else
         held_replies_add(c, x, 200, t.id);
+}
+
+/* ---- runs (engine/run.h) ---------------------------------------------------
+ * What a run is about - its name, its project and its settings - becomes the
+ * specification of the job, so every view and export shows it where it shows
+ * those of other jobs.
+ */
+static const char run_expected[] =
+    "expected {\"name\":\"..\", \"project\":\"..\", \"config\":{..}, "
+    "\"holder\":\"HOST PID\"}, all of them optional but name";
+
+/* False: it is there, and no text. */
+static bool take_word(const json_t *body, const char *key, const char *absent,
+                      const char **ret)
+{
+    const json_t *v = json_object_get(body, key);
+
+    *ret = json_is_string(v) ? json_string_value(v) : absent;
+    return !v || json_is_null(v) || json_is_string(v);
+}
+
+static int check_run_keys(json_t *body, struct error *err)
+{
+    static const char *const known[] = {"name", "project", "config", "holder"};
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(body, key, v)
+    {
+        size_t i = 0;
+        while (i < sizeof(known) / sizeof(known[0]) &&
+               strcmp(key, known[i]) != 0)
+            i++;
+        if (i == sizeof(known) / sizeof(known[0]))
+            return error_set(err, ERR_INVAL, "%.40s: %s", key, run_expected);
+    }
+    return 0;
+}
+
+/* own  *ret_spec: free() */
+static int read_run(const struct ctld *c, json_t *body, struct engine_run *ret,
+                    char **ret_spec, struct error *err)
+{
+    json_t *config = json_object_get(body, "config");
+    const char *project;
+
+    if (check_run_keys(body, err) < 0)
+        return -1;
+    if (!take_word(body, "name", NULL, &ret->name) || !ret->name ||
+        !take_word(body, "project", NULL, &project) ||
+        !take_word(body, "holder", "unknown", &ret->holder) ||
+        !ret->holder[0] ||
+        (config && !json_is_null(config) && !json_is_object(config)))
+        return error_set(err, ERR_INVAL, "%s", run_expected);
+    json_t *spec =
+        json_pack("{s:i, s:s, s:s, s:s*, s:O*}", "version", 1, "kind",
+                  job_kind_run, "name", ret->name, "project", project, "config",
+                  json_is_object(config) ? config : NULL);
+    char *text = spec ? json_dumps(spec, JSON_COMPACT) : NULL;
+    json_decref(spec);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "run");
+    int64_t most = c->parts.conf->max_spec_bytes;
+    if (most > 0 && (int64_t)strlen(text) > most) {
+        (void)error_set(err, ERR_LIMIT,
+                        "config: the run has %zu bytes, limits.max_spec_bytes "
+                        "is %lld",
+                        strlen(text), (long long)most);
+        free(text);
+        return -1;
+    }
+    ret->spec = *ret_spec = text;
+    return 0;
+}
+
+static int open_run(struct ctld *c, struct http_exchange *x, json_t *body,
+                    const char *user, uint64_t *ret_id, bool *ret_again,
+                    struct error *err)
+{
+    struct engine_run run = {.uid = http_uid(x), .user = user};
+    struct error closed = ERROR_INIT;
+    char drawn[RNG_TOKEN_CAP], hex[DIGEST_HEX_CAP], digest[JOB_DIGEST_CAP];
+    char *spec = NULL;
+
+    if (read_run(c, body, &run, &spec, err) < 0)
+        return -1;
+    const struct digest_part part = {spec, strlen(spec)};
+    run.key = http_header(x, "Idempotency-Key");
+    int rc = digest_parts(&part, 1, hex, err);
+    if (rc == 0 && !run.key) {
+        rc = rng_token(drawn, err);
+        run.key = drawn;
+    }
+    if (rc == 0) {
+        memcpy(digest, hex, sizeof(digest) - 1);
+        digest[sizeof(digest) - 1] = '\0';
+        run.digest = digest;
+        if (disk_space_check(c, &closed) < 0)
+            run.closed = &closed;
+        rc = engine_run_open(c->engine, &run, ret_id, ret_again, err);
+    }
+    free(spec);
+    return rc;
+}
+
+void serve_job_open_run(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    char user[NAME_USER_CAP];
+    uint64_t id = 0;
+    bool again = false;
+    json_t *body = ctld_admit(c, x) && user_names_of_caller(c, x, user)
+                       ? ctld_body(x)
+                       : NULL;
+
+    if (!body)
+        return;
+    int rc = open_run(c, x, body, user, &id, &again, &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, again ? 200 : 201, id);
+}
+
+void serve_job_finish_run(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    json_t *body =
+        ctld_admit(c, x) && ctld_param_one(c, x, &id) ? ctld_body(x) : NULL;
+
+    if (!body)
+        return;
+    const json_t *code = json_object_get(body, "exit_code");
+    const char *why = NULL;
+    json_int_t n = json_integer_value(code);
+    int rc = (code && !json_is_integer(code)) || n < INT32_MIN ||
+                     n > INT32_MAX || !take_word(body, "why", "", &why)
+                 ? error_set(&err, ERR_INVAL,
+                             "expected {\"exit_code\":N, \"why\":\"..\"}")
+                 : engine_run_finish(c->engine, id, http_uid(x), (int32_t)n,
+                                     why, &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        held_replies_add(c, x, 200, id);
+}
+
+void serve_job_put_values(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    int64_t offset = 0;
+
+    if (!ctld_admit(c, x) || !ctld_param_one(c, x, &id) ||
+        !ctld_query_int(x, "offset", 0, INT64_MAX / 2, 0, &offset))
+        return;
+    if (run_values_take(c, x, id, offset, job_watch_changed, &err) < 0)
+        http_reply_err(x, &err);
 }

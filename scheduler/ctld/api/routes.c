@@ -11,6 +11,9 @@
 const struct http_route ctld_routes[] = {
     {"POST", "/v1/jobs", serve_submit},
     {"POST", "/v1/dry-run", serve_dry_run},
+    {"POST", "/v1/runs", serve_job_open_run},
+    {"POST", "/v1/jobs/:id/values", serve_job_put_values},
+    {"POST", "/v1/jobs/:id/finish", serve_job_finish_run},
     {"GET", "/v1/jobs", serve_queue},
     {"GET", "/v1/jobs/:id", serve_job},
     {"POST", "/v1/jobs/:id/cancel", serve_cancel},

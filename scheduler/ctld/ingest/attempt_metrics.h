@@ -62,5 +62,8 @@ struct attempt_metrics {
 /* NULL: there is none, or no memory to create it. */
 struct attempt_metrics *attempt_metrics_of(struct ctld *c, uint64_t job,
                                            int32_t attempt, bool create);
+/* The bytes of the rank's rows that are stored; -1: not known. NULL: no memory.
+ * Valid until the next call. */
+int64_t *attempt_metrics_acked(struct attempt_metrics *i, int32_t rank);
 
 #endif

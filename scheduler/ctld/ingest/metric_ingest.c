@@ -107,7 +107,7 @@ void metric_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt)
     }
 }
 
-static int64_t *acked_of(struct attempt_metrics *i, int32_t rank)
+int64_t *attempt_metrics_acked(struct attempt_metrics *i, int32_t rank)
 {
     if (rank >= i->n_ranks) {
         int32_t n = rank + 1;
@@ -322,7 +322,7 @@ static void batch_done(struct task *t)
     struct ctld *c = b->c;
     struct attempt_metrics *i =
         attempt_metrics_of(c, b->job, b->attempt, false);
-    int64_t *acked = i ? acked_of(i, b->rank) : NULL;
+    int64_t *acked = i ? attempt_metrics_acked(i, b->rank) : NULL;
     int64_t end = b->offset + (int64_t)b->len;
     if (b->rc < 0) {
         log_warn("metrics",
@@ -392,7 +392,7 @@ void serve_rows(void *arg, struct http_exchange *x)
         return;
     }
     struct attempt_metrics *i = attempt_metrics_of(c, b.job, b.attempt, true);
-    int64_t *acked = i ? acked_of(i, b.rank) : NULL;
+    int64_t *acked = i ? attempt_metrics_acked(i, b.rank) : NULL;
     if (!acked) {
         (void)error_set(&err, ERR_NOMEM, "metric rows");
         http_reply_err(x, &err);

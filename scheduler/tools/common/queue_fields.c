@@ -293,7 +293,7 @@ const struct field queue_fields[] = {
     LEFT(account, "ACCOUNT", NULL, "account", "account that is charged"),
     LEFT(partition, "PARTITION", NULL, "partition", "partition that it is for"),
     LEFT(labels, "LABELS", NULL, "labels", "its labels"),
-    LEFT(kind, "KIND", NULL, "kind", "cv, command or llm"),
+    LEFT(kind, "KIND", NULL, "kind", "cv, command, llm or run"),
     STATE(st, "ST", "its state in one or two letters"),
     STATE(state, "STATE", "its state"),
     RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max,to_gpus,from_gpus",

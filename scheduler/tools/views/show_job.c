@@ -303,10 +303,38 @@ static void print_llm(const struct show_conf *s, const json_t *spec)
                   field_real(opt, "lr"), field_int(train, "seed", -1));
 }
 
+/* What the program of a run says of itself. */
+static void print_run(const struct show_conf *s, const json_t *spec)
+{
+    const char *key, *before = " config     ";
+    json_t *v;
+
+    (void)fputs(" project    ", s->out);
+    put_word(field_str(spec, "project"), true, s->out);
+    (void)fputc('\n', s->out);
+    json_object_foreach(json_object_get(spec, "config"), key, v)
+    {
+        const int how = JSON_ENCODE_ANY | JSON_REAL_PRECISION(12);
+        char *text = json_is_string(v) ? NULL : json_dumps(v, how);
+        (void)fputs(before, s->out);
+        put_word(key, true, s->out);
+        (void)fputs(" = ", s->out);
+        put_word(text ? text : field_str(json_object_get(spec, "config"), key),
+                 true, s->out);
+        (void)fputc('\n', s->out);
+        before = "            ";
+        free(text);
+    }
+}
+
 static void print_workload(const struct show_conf *s, const json_t *job)
 {
     char word[TEXT_CAP];
     const json_t *spec = json_object_get(job, "spec");
+    if (strcmp(field_str(job, "kind"), "run") == 0) {
+        print_run(s, spec);
+        return;
+    }
     if (strcmp(field_str(job, "kind"), "command") == 0) {
         const char *before = " command    ";
         size_t i;

@@ -313,6 +313,12 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
     if (job_state_from_name(field_str(job, "state"), &state) == 0 &&
         job_state_is_final(state))
         return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;
+    if (strcmp(field_str(job, "kind"), "run") == 0) {
+        (void)fputs(" is a run: its program runs outside of mgpu, without "
+                    "GPUs\n",
+                    s->out);
+        return 0;
+    }
     print_depends(s, reply);
     print_needs(s, reply, job);
     print_queue(s, reply, job);

@@ -118,6 +118,9 @@ static const struct {
     {cv, 3, "kind: vision",
      "3:7 E012 kind | 'kind' must be one of: cv, command, llm, not "
      "'vision'"},
+    {cv, 3, "kind: run",
+     "3:7 E012 kind | a run is made by its own program, with mgpu.init() of "
+     "mgpu.py"},
     {cv, 14, "  precision: fp-16",
      "14:14 E012 train.precision | did you mean 'fp16'?"},
     {cv, 14, "  precision: float16",
