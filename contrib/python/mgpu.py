@@ -5,7 +5,8 @@
     future = mgpu.submit_function(train, 3e-4, gpus=1)
     print(job.wait(), future.result())
 
-In a training script, `import mgpu as wandb` records its curves.
+In a training script, `import mgpu as wandb` records its curves: in a job as the
+job's, anywhere else as a run of their own.
 
 One file, the standard library alone, Python 3.9 and later. It talks to the
 daemon over the unix socket that the tools would use (MGPU_URL, see
@@ -177,12 +178,6 @@ class RemoteError(Error):
     code = "STATE"
 
 
-class NotInJob(Error):
-    """init() was called outside a job."""
-
-    code = "STATE"
-
-
 class RemoteTraceback(Exception):
     """The traceback of a job, as text."""
 
@@ -271,10 +266,10 @@ class _Socket:
         self.url = url
         self.path = url[len("unix:"):]
 
-    def _open(self, method, path, body, timeout):
+    def _open(self, method, path, body, timeout, headers):
         conn = _UnixConnection(self.path, timeout)
         try:
-            conn.request(method, path, body)
+            conn.request(method, path, body, headers)
             return conn, conn.getresponse()
         except (OSError, http.client.HTTPException) as e:
             conn.close()
@@ -284,11 +279,12 @@ class _Socket:
             raise Unavailable("no daemon answers at '%s': %s" % (self.url, e),
                               "start one with 'mgpu-ctld --local'") from None
 
-    def _get(self, method, path, body=None, timeout=REQUEST_S):
+    def _get(self, method, path, body=None, timeout=REQUEST_S, headers=None):
         """An answer that is no error; waits for a daemon that says so."""
         waited = 0.0
         while True:
-            conn, reply = self._open(method, path, body, timeout)
+            conn, reply = self._open(method, path, body, timeout,
+                                     headers or {})
             if reply.status < 400:
                 return conn, reply
             try:
@@ -305,12 +301,12 @@ class _Socket:
             time.sleep(max(after, 0.01))
             waited += after
 
-    def call(self, method, path, query=None, body=None):
+    def call(self, method, path, query=None, body=None, headers=None):
         if query:
             path += "?" + urllib.parse.urlencode(query)
-        if method == "POST":
+        if method == "POST" and not isinstance(body, bytes):
             body = json.dumps(body or {})
-        conn, reply = self._get(method, path, body)
+        conn, reply = self._get(method, path, body, headers=headers)
         try:
             return json.loads(reply.read())
         except (OSError, http.client.HTTPException) as e:
@@ -1576,16 +1572,172 @@ def _figures(data, before=""):
             yield name, number
 
 
-class Run:
-    """What init() returns: the metrics of this process."""
+BATCH_BYTES = 256 << 10  # of a request with values
+QUEUE_BYTES = 64 << 20  # that wait for a daemon that is away
+BATCH_S = 1  # values come together for so long
+BEAT_S = 10  # a run says that it lives
+RETRY_S = 10  # at most, between two tries to reach the daemon
 
-    def __init__(self, path, project=None, name=None, config=None):
+
+def _stored(value):
+    """What JSON has for a setting: a text for what it has not."""
+    if isinstance(value, collections.abc.Mapping):
+        return {str(k): _stored(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_stored(v) for v in value]
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    number = _plain(value)
+    if number is None or not math.isfinite(number):
+        return str(value)
+    return number
+
+
+class _Sender:
+    """Sends the lines of a run to the daemon, on a thread of its own: log()
+    never waits. A daemon that is away is waited for; what is too much by then
+    is left out. Requests are repeated until they are answered, which stores
+    nothing twice."""
+
+    def __init__(self, backend, body):
+        reply = backend.call("POST", "/v1/runs", None, body, {
+            "Idempotency-Key": secrets.token_hex(16)})
+        self.id = str(reply["id"])
+        self.ended = ""  # why the daemon takes no more
+        self._backend = backend
+        self._path = "/v1/jobs/%s/" % self.id
+        self._news = threading.Condition()
+        self._closing = threading.Event()
+        self._lines = []
+        self._size = 0
+        self._head = b""  # what a new daemon does not know
+        self._offset = 0  # bytes that are stored
+        self._last_s = None  # no waiting beyond it
+        self._thread = threading.Thread(target=self._work, daemon=True,
+                                        name="mgpu-run-%s" % self.id)
+        self._thread.start()
+
+    def put(self, text):
+        line = text.encode()
+        with self._news:
+            if self.ended:
+                return
+            if self._size + len(line) > QUEUE_BYTES:
+                _say_once("the daemon is away for too long: values of run %s "
+                          "are left out" % self.id)
+                return
+            self._lines.append(line)
+            self._size += len(line)
+            self._news.notify()
+
+    def total(self, text):
+        with self._news:
+            self._head += text.encode()
+        self.put(text)
+
+    def close(self, exit_code, why):
+        """Sends what is left, and ends the run."""
+        with self._news:
+            self._last_s = time.monotonic() + PATIENCE_S
+            self._news.notify()
+        self._closing.set()
+        self._thread.join()
+        body = {"exit_code": exit_code, "why": why}
+        if not self.ended and not self._try(lambda: self._backend.call(
+                "POST", self._path + "finish", None, body)):
+            self._lose("no daemon answers")
+
+    def _is_late(self):
+        return self._last_s is not None and time.monotonic() > self._last_s
+
+    def _lose(self, why):
+        """The daemon takes no more."""
+        with self._news:
+            self.ended = why
+            self._lines = []
+            self._size = 0
+        _say_once("run %s is not recorded any more: %s" % (self.id, why))
+
+    def _try(self, ask):
+        """The answer; None: there is none, and there will be none."""
+        wait_s = 0.1
+        while not self.ended:
+            try:
+                return ask()
+            except (Unavailable, Timeout, Busy, Failure) as e:
+                if self._is_late():
+                    self._lose(e.message)
+                    return None
+            except Error as e:
+                self._lose(e.message)
+                return None
+            if self._closing.wait(wait_s):
+                time.sleep(min(wait_s, 0.5))
+            wait_s = min(2 * wait_s, RETRY_S)
+        return None
+
+    def _batch(self):
+        """Whole lines, or b"" as a sign of life; None: nothing is to come."""
+        beat_s = time.monotonic() + BEAT_S
+        with self._news:
+            while not self._lines:
+                if self._last_s is not None or self.ended:
+                    return None
+                left_s = beat_s - time.monotonic()
+                if left_s <= 0:
+                    return b""
+                self._news.wait(left_s)
+            due_s = time.monotonic() + BATCH_S
+            while (self._size < BATCH_BYTES and self._last_s is None
+                   and time.monotonic() < due_s):
+                self._news.wait(due_s - time.monotonic())
+            taken = size = 0
+            for line in self._lines:
+                size += len(line)
+                if taken and size > BATCH_BYTES:
+                    break
+                taken += 1
+            out = b"".join(self._lines[:taken])
+            del self._lines[:taken]
+            self._size -= len(out)
+            return self._head + out
+
+    def _work(self):
+        while True:
+            batch = self._batch()
+            if batch is None:
+                return
+            reply = self._try(lambda: self._backend.call(  # noqa: B023
+                "POST", self._path + "values", {"offset": self._offset},
+                batch))
+            if reply is None:
+                return
+            self._offset = reply["acked"]
+            if reply.get("dropped"):
+                _say_once("a line of run %s is no row: %s"
+                          % (self.id, reply["why"]))
+            for one in reply.get("ignored", ()):
+                _say_once("%r %s" % (one["key"], one["why"]))
+
+
+class Run:
+    """What init() returns: the metrics of this process.
+
+    ended  why a run outside of jobs is not recorded any more, as after a
+           cancel; "": it is
+    """
+
+    def __init__(self, path, project=None, name=None, config=None,
+                 sender=None):
         self.project = project
-        self.name = name or os.environ.get("MGPU_JOB_ID", "")
-        self.id = os.environ.get("MGPU_JOB_ID", "")
-        self.dir = os.environ.get("MGPU_OUTPUT_DIR")
+        self.id = sender.id if sender else os.environ.get("MGPU_JOB_ID", "")
+        self.name = name or self.id
+        self.dir = None if sender else os.environ.get("MGPU_OUTPUT_DIR")
         self.config = Config({} if config is None else config)
         self.summary = Config()
+        self._sender = sender
+        self._begun = _stored(self.config)
+        self._failure = None  # the exit code and the reason
         self.step = 0
         self._row = {}
         self._trained = 0  # the last step of trainer_callback()
@@ -1597,7 +1749,23 @@ class Run:
         return self
 
     def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self._failed(kind, value)
         self.finish()
+
+    @property
+    def ended(self):
+        return self._sender.ended if self._sender else ""
+
+    def _failed(self, kind, value):
+        """An exception ends the program, or the block of a with."""
+        code = (value.code if issubclass(kind, SystemExit) else
+                130 if issubclass(kind, KeyboardInterrupt) else 1)
+        if code is None or code == 0:
+            return
+        code = code & 255 if isinstance(code, int) else 1
+        why = traceback.format_exception_only(kind, value)[-1].strip()
+        self._failure = (code or 1, why)
 
     def log(self, data, step=None, commit=None):
         """Records numbers. Without a step each call is one; with a step, or
@@ -1630,9 +1798,17 @@ class Run:
             self._line(dict({n: row[n] for n in names[i:i + LINE_VALUES]},
                             **at))
 
-    def _line(self, row):
-        if self._file:
-            self._file.write(json.dumps(row) + "\n")
+    def _line(self, row, is_total=False):
+        text = json.dumps(row) + "\n"
+        if self._sender and os.getpid() != self._pid:
+            _say_once("what a child process logs is not recorded outside of "
+                      "jobs")
+        elif self._sender and is_total:
+            self._sender.total(text)
+        elif self._sender:
+            self._sender.put(text)
+        elif self._file:
+            self._file.write(text)
             self._file.flush()
 
     def _flush(self):
@@ -1650,7 +1826,7 @@ class Run:
         row = {"iterations_total": iterations, "epochs_total": epochs}
         row = {k: int(v) for k, v in row.items() if v is not None and v > 0}
         if row:
-            self._line(row)
+            self._line(row, is_total=True)
 
     def alert(self, title, text="", **_):
         """Prints it into the job's log."""
@@ -1665,12 +1841,31 @@ class Run:
         """Does nothing."""
         _say_once("watch() does nothing: log the norms that you want")
 
+    def _finish_outside(self, exit_code):
+        sender, self._sender = self._sender, None
+        if os.getpid() != self._pid:
+            return
+        if _stored(self.config) != self._begun:
+            _say_once("settings that came after init() are not stored: pass "
+                      "them to init(config=...)")
+        code, why = self._failure or (0, "")
+        sender.close(code if exit_code is None else exit_code,
+                     why if exit_code != 0 else "")
+
     def finish(self, exit_code=None, **_):
         """Writes what is left: the last step, the summary, and the config as
-        config.json in MGPU_OUTPUT_DIR."""
+        config.json in MGPU_OUTPUT_DIR. A run outside of jobs ends, with the
+        exit code, and this returns when all is sent."""
         global run
         if run is self:
             run = None
+        if self._sender:
+            with self._lock:
+                self._write()
+                if os.getpid() == self._pid:
+                    self._lines(dict(_figures(self.summary)))
+            self._finish_outside(exit_code)
+            return
         with self._lock:
             if not self._file:
                 return
@@ -1694,12 +1889,45 @@ config = Config()
 summary = Config()
 
 
+def _run_name(name, project):
+    """A name as jobs have: wandb takes any text."""
+    script = os.path.basename(sys.argv[0] or "").rpartition(".")[0]
+    text = re.sub(r"[^A-Za-z0-9._-]+", "-", name or project or script)
+    return text.strip("._-")[:63] or "run"
+
+
+def _begin_outside(project, name, config):
+    """The Run of a program that is no job's."""
+    backend = _backend(None)
+    if not isinstance(backend, _Socket):
+        raise Unavailable(
+            "a run outside of jobs needs the daemon's unix socket, and '%s' is "
+            "none" % backend.url,
+            "set MGPU_URL to unix:PATH on the daemon's machine, submit the "
+            "script as a job, or use mode=\"disabled\"")
+    settings = Config({} if config is None else config)
+    try:
+        sender = _Sender(backend, {
+            "name": _run_name(name, project), "project": project,
+            "config": _stored(settings),
+            "holder": "%s %d" % (socket.gethostname(), os.getpid())})
+    except Unavailable as e:
+        raise Unavailable(
+            e.message, "%s; with mode=\"disabled\", or WANDB_MODE=disabled, "
+            "nothing is recorded" % e.hint) from None
+    _say_once("run %s: mgpu-stat --metrics %s shows its curves"
+              % (sender.id, sender.id))
+    _see_failures()
+    return Run(None, project, name, settings, sender)
+
+
 def init(project=None, name=None, config=None, mode=None, **others):
     """Begins the run of this process, and returns it.
 
-    The job's metrics are where the run goes: `mgpu-stat --metrics` and the
-    page show them. Outside a job it raises NotInJob; with mode="disabled", or
-    WANDB_MODE=disabled, nothing is recorded anywhere.
+    In a job, the job's metrics are where the run goes. Anywhere else the run is
+    one of its own, of kind run, without GPUs: `mgpu-stat` and the page show it
+    among the jobs. With mode="disabled", or WANDB_MODE=disabled, nothing is
+    recorded anywhere. Raises Unavailable where no daemon answers.
     """
     global run, summary
     if run is not None:
@@ -1709,17 +1937,35 @@ def init(project=None, name=None, config=None, mode=None, **others):
     mode = mode or os.environ.get("WANDB_MODE")
     path = os.environ.get("MGPU_METRICS")
     if mode == "disabled":
-        path = None
-    elif not path:
-        raise NotInJob(
-            "this program does not run in a job of mgpu, so its metrics have "
-            "no place", "mgpu-submit -- python3 %s" % (
-                sys.argv[0] or "script.py"))
-    made = Run(path, project, name, config)
+        made = Run(None, project, name, config)
+    elif path:
+        made = Run(path, project, name, config)
+    elif mode in ("offline", "dryrun"):
+        raise Usage("init() cannot record offline outside of a job: there is "
+                    "nothing that would send it later",
+                    "use mode=\"disabled\", or a daemon")
+    else:
+        made = _begin_outside(project, name, config)
     globals()["config"] = made.config
     summary = made.summary
     run = made
     return made
+
+
+_excepthook = None
+
+
+def _note_failure(kind, value, trace):
+    """The program is ending with an exception: so does its run."""
+    if run is not None:
+        run._failed(kind, value)
+    _excepthook(kind, value, trace)
+
+
+def _see_failures():
+    global _excepthook
+    if _excepthook is None:
+        _excepthook, sys.excepthook = sys.excepthook, _note_failure
 
 
 def _forked():
@@ -1837,8 +2083,12 @@ def _lightning_logger():
             return self._own
 
         def log_hyperparams(self, params, *args, **kwargs):
-            """Adds to the run's config."""
-            self.experiment.config.update(params)
+            """Adds to the run's config, which its beginning stores."""
+            if self._own is None and run is None:
+                self._config = Config(self._config or {})
+                self._config.update(params)
+            else:
+                self.experiment.config.update(params)
 
         def log_metrics(self, metrics, step=None):
             """Records numbers; rank 0 alone."""

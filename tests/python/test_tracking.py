@@ -169,19 +169,6 @@ assert not os.path.exists(os.path.join(run.dir, "config.json"))
         self.assertEqual(sorted(zip(values["name"], values["value"])), [
             ("a", 1), ("b", 2), ("best", 1)])
 
-    def test_outside_a_job(self):
-        with self.assertRaises(mgpu.NotInJob) as caught:
-            mgpu.init(project="p")
-        self.assertIn("mgpu-submit -- python3 ", caught.exception.hint)
-        with self.assertRaisesRegex(mgpu.Usage, "call init"):
-            mgpu.log({"a": 1})
-        mgpu.finish()
-        self.script("import mgpu\nrun = mgpu.init(mode='disabled')\n"
-                    "mgpu.log({'a': 1})\nmgpu.finish()\n"
-                    "assert mgpu.run is None\n")
-        self.script("import mgpu\nmgpu.init()\nmgpu.log({'a': 1})\n",
-                    WANDB_MODE="disabled")
-
     def test_killed_in_the_middle(self):
         job = mgpu.submit({"version": 1, "kind": "command", "command": [
             sys.executable, "-c", "import sys, os, signal\n"
