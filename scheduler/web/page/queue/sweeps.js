@@ -147,7 +147,7 @@ export async function showSweep(sweep, jobsNow, mayChange, ctx, showTask) {
       worst ? el('p', null, `Task ${worst.display_id} is ${worst.state}: ${worst.reason}.`) : null],
     actions: [
       {text: 'Close'},
-      {text: 'Compare', run: () => { next = 'compare'; }},
+      ctx.config.is_cluster ? null : {text: 'Compare', run: () => { next = 'compare'; }},
       worst ? {text: `Why ${worst.display_id}`, run: () => { next = 'why'; }} : null,
       ...sweepActions(jobs, mayChange).map((name) => ({text: `${VERBS[name].verb} sweep`, run: () => { next = name; }})),
     ].filter(Boolean),
