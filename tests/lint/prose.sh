@@ -19,7 +19,7 @@ export expose extract fail fill find fit fix fold follow forbid forget format fr
 give go group grow guard guess hand handle hash hide hold identify ignore implement import improve
 include inline install introduce join judge keep kill know label launch learn leave let limit
 link lint list load lock log look lower make map mark match measure mention
-merge migrate move multiply name note number omit open order pack pad parse pass pin place
+merge migrate move multiply name note number offer omit open order pack pad parse pass pin place
 plan predict prefer prepare preserve print promote prove provide publish put query queue quote
 raise read rebuild recognize record recover reduce refactor refuse register
 reject release reload remove rename resize reorder repeat replace replay report require
