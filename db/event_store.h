@@ -46,6 +46,7 @@ struct store_job {
     const char *idempotency_key;
     const char *spec; /* resolved, JSON */
     const char *dir;
+    uint64_t parent; /* the job that it goes on from; 0: none, or not known */
 };
 
 struct store_attempt {
@@ -91,7 +92,7 @@ struct store_batch {            /* becomes durable atomically */
     struct store_event *events; /* seq is filled in */
     size_t n_events;
     /* Inserted, or updated by id. NULL in name, user, kind, key, spec and dir
-     * keeps the row's value. */
+     * keeps the row's value, as does a parent of 0. */
     const struct store_job *jobs;
     size_t n_jobs;
     const struct store_attempt *attempts; /* by (job, attempt) */

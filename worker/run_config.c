@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jobs/schema/interpolate.h"
+#include "jobs/text/parent_ref.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/dir_owner.h"
 
@@ -41,6 +42,26 @@ static int share(struct comm *c, int rc, struct buf *text, struct error *why,
     return 0;
 }
 
+/* The daemon says where the job is that train.resume_from names. */
+static int set_from(struct wire_launch *l, struct error *err)
+{
+    struct parent_ref job;
+    char **from = &l->spec.train.resume_from;
+    if (*from == NULL || parent_ref_parse(*from, &job) != PARENT_JOB)
+        return 0;
+    if (l->from[0] == '\0')
+        return error_set(err, ERR_INVAL,
+                         "train.resume_from: only a daemon knows job %.40s: "
+                         "name its directory",
+                         *from);
+    char *dir = strdup(l->from);
+    if (dir == NULL)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    free(*from);
+    *from = dir;
+    return 0;
+}
+
 static int fill(struct wire_launch *l, struct error *err)
 {
     char out[sizeof(l->job_dir) + 8];
@@ -53,7 +74,7 @@ static int fill(struct wire_launch *l, struct error *err)
         .attempt = l->attempt,
     };
     (void)snprintf(out, sizeof(out), "%s/out", l->job_dir);
-    return spec_fill(&l->spec, &v, err);
+    return spec_fill(&l->spec, &v, err) < 0 ? -1 : set_from(l, err);
 }
 
 static int set_dirs(struct worker_job *j, struct error *err)

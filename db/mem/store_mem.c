@@ -120,7 +120,7 @@ static void keep(const char **text, const char *was)
         *text = was;
 }
 
-/* Keeps texts of the old row that the new one leaves NULL. */
+/* Keeps texts of the old row that the new one leaves NULL, and its parent. */
 static void keep_texts(const struct mem_table *jobs, struct mem_item *it)
 {
     size_t at;
@@ -133,6 +133,8 @@ static void keep_texts(const struct mem_table *jobs, struct mem_item *it)
     keep(&it->job.idempotency_key, was->idempotency_key);
     keep(&it->job.spec, was->spec);
     keep(&it->job.dir, was->dir);
+    if (it->job.parent == 0)
+        it->job.parent = was->parent;
 }
 
 /* Events, then jobs, then attempts. */

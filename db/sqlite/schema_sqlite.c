@@ -18,6 +18,7 @@ EMBED(schema_state_001, "001-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_state_002, "002-state.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
+EMBED(schema_state_003, "003-state.sql");
 
 enum { STEPS_MAX = 16 };
 
@@ -32,7 +33,7 @@ const struct schema schema_state = {
     .application_id = 0x6d677073,
     .first = 13,
     .check_max_bytes = INT64_MAX,
-    .steps = {schema_state_001, schema_state_002},
+    .steps = {schema_state_001, schema_state_002, schema_state_003},
 };
 
 /* quick_check reads the whole file, 0.5 GB a second at best. A daemon must not

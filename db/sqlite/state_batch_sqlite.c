@@ -11,8 +11,9 @@ static const char insert_event[] =
 static const char replace_job[] =
     "INSERT INTO job (job, name, user, uid, kind, state, reason,"
     " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
-    " started_at, ended_at, idempotency_key, spec, dir, sum)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " started_at, ended_at, idempotency_key, spec, dir, sum,"
+    " parent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    " ?, ?)"
     " ON CONFLICT (job) DO UPDATE SET name = coalesce(excluded.name, name),"
     " user = coalesce(excluded.user, user), uid = excluded.uid,"
     " kind = coalesce(excluded.kind, kind), state = excluded.state,"
@@ -23,7 +24,7 @@ static const char replace_job[] =
     " started_at = excluded.started_at, ended_at = excluded.ended_at,"
     " idempotency_key = coalesce(excluded.idempotency_key, idempotency_key),"
     " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir),"
-    " sum = excluded.sum";
+    " sum = excluded.sum, parent = coalesce(excluded.parent, parent)";
 
 static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
@@ -81,6 +82,7 @@ static int put_job(struct store_sqlite *s, const struct store_job *j,
     db_put_apart(&r, j->spec);
     db_put_apart(&r, j->dir);
     db_put_sum(&r);
+    db_put_count(&r, j->parent > 0 ? (int64_t)j->parent : -1);
     return db_run(&s->state, &r, "store a job", err);
 }
 

@@ -145,7 +145,9 @@ static const struct code_note notes[] = {
     {"E022", "not a dependency, or of a job that is not there",
      "A dependency is a condition and a job, and the job is one of your own "
      "that the daemon knows when this one is submitted. Another user's job is "
-     "answered as one that is not there.",
+     "answered as one that is not there. The same holds for a job that "
+     "train.resume_from names; it is of the same kind, has ended, or is named "
+     "in depends_on, too, and has a checkpoint.",
      "depends_on: [after12]\n", "depends_on: [\"afterok:12\"]\n",
      "mgpu-job(5), DEPENDENCIES"},
     {"E023", "a size, a duration or a priority out of range",

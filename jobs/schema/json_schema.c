@@ -142,6 +142,8 @@ static json_t *text_of(struct writer *w, const struct schema_key *k)
         k->type == KEY_NAME || k->type == KEY_WORD || k->type == KEY_STRING;
     if (k->words)
         return one_of(w, words_of(w, k), k->null_ok);
+    if (k->job_ok)
+        return type_of(w, "string integer null");
     return type_of(w, types[is_any][k->null_ok]);
 }
 

@@ -65,6 +65,7 @@ struct schema_key {
     bool null_ok;     /* null sets none_value, or a NULL pointer */
     double none_value;
     bool name_only; /* KEY_WORD: as KEY_NAME */
+    bool job_ok;    /* KEY_PATH: or a job's number, as in parent_ref.h */
     bool required;
     const char *code;                /* of a bad value's finding: "E013" */
     const struct schema_word *words; /* of KEY_ENUM; otherwise names for

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text/parent_ref.h"
 #include "jobs/text/text.h"
 
 /* ---- strings ------------------------------------------------------------- */
@@ -143,6 +144,17 @@ static int join(struct setter *t, const char *dir, const char *rest)
     return store_string(t, buf_detach(&b));
 }
 
+/* Whether the text is a job's number, or means to be one. */
+static bool is_job(struct setter *t)
+{
+    struct parent_ref job;
+    const enum parent_word is = parent_ref_parse(t->v->text, &job);
+    if (is == PARENT_BAD)
+        schema_refuse(t, "a directory of such a name is written with ./",
+                      "a path, or a job such as 12, 12_3 or 12:best");
+    return is != PARENT_NONE;
+}
+
 int schema_path(struct setter *t)
 {
     const char *s = t->v->text;
@@ -150,6 +162,8 @@ int schema_path(struct setter *t)
         schema_refuse(t, NULL, "a path in one line");
         return 0;
     }
+    if (t->k->job_ok && is_job(t))
+        return t->bad ? 0 : schema_string(t);
     if (*s == '~') {
         if (s[1] != '\0' && s[1] != '/')
             schema_refuse(t, "write the whole path",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jobs/spec/spec.h"
+#include "jobs/text/parent_ref.h"
 
 static const char *const kinds[DEPEND_N] = {
     [DEPEND_OK] = "afterok",
@@ -98,6 +99,49 @@ const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP])
     (void)snprintf(ret, DEPEND_TEXT_CAP, "%s:%" PRIu64 "%s", kinds[d->kind],
                    d->job, task);
     return ret;
+}
+
+/* Whether the job or its whole sweep must have ended first. */
+static bool is_awaited(const struct depend_parent *p,
+                       const struct depend *depends, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct depend *d = &depends[i];
+        const bool is_it = d->task < 0
+                               ? d->job == p->id || d->job == p->sweep
+                               : d->job == p->sweep && d->task == p->number;
+        if (is_it && d->kind != DEPEND_BEGUN)
+            return true;
+    }
+    return false;
+}
+
+int depend_check_parent(const char *named, const struct depend_parent *p,
+                        const char *kind, const struct depend *depends,
+                        size_t n, struct error *err)
+{
+    struct parent_ref ref;
+    char job[40];
+
+    if (parent_ref_parse(named, &ref) != PARENT_JOB)
+        return error_set(err, ERR_INVAL, "'%.60s' is no job", named);
+    (void)snprintf(job, sizeof(job), "%.*s", (int)strcspn(named, ":"), named);
+    if (p == NULL)
+        return error_set(err, ERR_INVAL, "you have no job %s", job);
+    if (ref.task < 0 && p->sweep == p->id && p->n_tasks > 1)
+        return error_set(err, ERR_INVAL,
+                         "%s is a sweep of %" PRId32
+                         " jobs: name one of them, such as %s_%" PRId32,
+                         job, p->n_tasks, job, p->number);
+    if (strcmp(p->kind, kind) != 0)
+        return error_set(err, ERR_INVAL, "job %s is of kind %s, not %s", job,
+                         p->kind, kind);
+    if (!job_state_is_final(p->state) && !is_awaited(p, depends, n))
+        return error_set(err, ERR_INVAL,
+                         "job %s has not ended, it is %s: name it in "
+                         "depends_on, too, and this job waits for it",
+                         job, job_state_name(p->state));
+    return 0;
 }
 
 enum depend_fate depend_fate(enum depend_kind kind, enum job_state state,

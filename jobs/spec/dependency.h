@@ -41,6 +41,24 @@ int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
 /* "afterok:12", "afterok:12_3" */
 const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP]);
 
+/* A job from whose checkpoint another one goes on. */
+struct depend_parent {
+    uint64_t id, sweep;      /* sweep 0: none */
+    int32_t number, n_tasks; /* of a task: its display number */
+    enum job_state state;
+    const char *kind; /* spec_kind_word() */
+};
+/* Whether a job of `kind` that waits for depends[n] may go on from p, a job of
+ * the same user. A job that has not ended may be named if the other one waits
+ * for its end.
+ * in   named  as the specification has it; for a task "12_3", and "12" is its
+ *             whole sweep
+ *      p      NULL: the user has no such job
+ * err  ERR_INVAL it may not, and why */
+int depend_check_parent(const char *named, const struct depend_parent *p,
+                        const char *kind, const struct depend *depends,
+                        size_t n, struct error *err) MUST_CHECK;
+
 enum depend_fate { DEPEND_WAITS, DEPEND_MET, DEPEND_NEVER };
 /* The fate of a dependency on a job in this state; has_begun: one of its
  * attempts was claimed. */

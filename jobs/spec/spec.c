@@ -159,6 +159,10 @@ void spec_reading_look_around(const struct reading *r,
 {
     if (opt->now_s > 0)
         look_at_begin(r, opt->now_s, report);
+    const struct node *parent = node_of(r, "train.resume_from");
+    if (parent && r->spec.train.resume_from)
+        spec_look_for_parent(&r->spec, r->spec.train.resume_from, parent->at,
+                             opt, report);
     if (opt->take_env && !opt->may_repeat)
         spec_look_for_owner(&r->spec, node_of(r, "train.output_dir"),
                             node_of(r, "checkpoint.dir"), report);

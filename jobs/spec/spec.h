@@ -277,13 +277,13 @@ struct spec_options {
     const struct spec_set *sets;
     size_t n_sets;
     bool draw_seed;  /* replace a null seed by a random one */
-    bool take_env;   /* copy the variables of env_passthrough from our
-                      * environment to env, and check the files of secrets
-                      * below home; spec_show() does not */
+    bool take_env;   /* copy the variables of env_passthrough to env, and check
+                      * the files of secrets below home; spec_show() does not */
     bool is_stored;  /* an accepted job: env may have names that sound secret */
     bool wants_text; /* set spec_jobs.text for a single job, too */
     double now_s;    /* since 1970, for policy.begin; 0: it is not checked */
     bool may_repeat; /* a submit that may own its directories already */
+    struct spec_look *look; /* spec_look.h; NULL: nobody is asked */
 };
 
 /* Parses and validates the text of one job; reports all findings at once. It

@@ -72,5 +72,11 @@ void spec_look_for_files(const struct job_spec *s,
  * in   out, ckpt  where the keys are; NULL: not given */
 void spec_look_for_owner(const struct job_spec *s, const struct node *out,
                          const struct node *ckpt, struct spec_report *report);
+/* Reports what opt->look says of a job that train.resume_from names:
+ * E022, or W104 for a checkpoint that is not on this machine.
+ * in   named, at  the value, and where it is */
+void spec_look_for_parent(const struct job_spec *s, const char *named,
+                          struct mark at, const struct spec_options *opt,
+                          struct spec_report *report);
 
 #endif

@@ -310,7 +310,8 @@ static void look_for_data(const struct job_spec *s,
         const struct schema_key *k = schema_find(&spec_schema, read[i]);
         const struct node *n = node_at(from, read[i]);
         const char *path = k ? *(char *const *)((const char *)s + k->at) : NULL;
-        if (n && path && !strchr(path, '$') && is_missing(path))
+        const bool is_path = path && (path[0] == '/' || !k->job_ok);
+        if (n && is_path && !strchr(path, '$') && is_missing(path))
             diagnostics_add(report, "W104", n->at, read[i], look_hint,
                             "'%.200s' is not here", path);
     }

@@ -1,6 +1,8 @@
 /* spec_check_stopping.c - check the keys that end a training early, or keep it
  * from beginning, against what the job has to judge by. */
 #include "jobs/spec/spec_check.h"
+#include "jobs/spec/spec_look.h"
+#include "jobs/text/parent_ref.h"
 
 /* A language model has evaluations if it has rows for them. */
 static bool has_evaluations(const struct check *c)
@@ -38,8 +40,8 @@ static void check_eval_only(const struct check *c)
     if (s->kind == SPEC_CV && s->train.resume_from == NULL &&
         !is_bad(c, "train.resume_from"))
         diagnostics_add(c->report, "E017", place_of(c, path), path,
-                        "set train.resume_from to the directory of a job, or "
-                        "to one checkpoint",
+                        "set train.resume_from to a job, such as 12, to its "
+                        "directory, or to one checkpoint",
                         "'%s' has no weights to evaluate", path);
 }
 
@@ -50,9 +52,31 @@ static void check_weights_only(const struct check *c)
     if (is_set(c, path) && s->train.weights_only && s->kind != SPEC_COMMAND &&
         s->train.resume_from == NULL && !is_bad(c, "train.resume_from"))
         diagnostics_add(c->report, "E017", place_of(c, path), path,
-                        "set train.resume_from to the directory of a job, or "
-                        "to one checkpoint",
+                        "set train.resume_from to a job, such as 12, to its "
+                        "directory, or to one checkpoint",
                         "'%s' has no job to take the weights from", path);
+}
+
+void spec_look_for_parent(const struct job_spec *s, const char *named,
+                          struct mark at, const struct spec_options *opt,
+                          struct spec_report *report)
+{
+    static const char path[] = "train.resume_from";
+    struct error why = ERROR_INIT;
+    struct parent_ref job;
+    if (opt->look == NULL || s->kind == SPEC_COMMAND ||
+        parent_ref_parse(named, &job) != PARENT_JOB ||
+        opt->look->parent(opt->look->arg, s, named, &why) == 0)
+        return;
+    if (why.code == ERR_INVAL)
+        diagnostics_add(report, "E022", at, path,
+                        "a job of your own that has ended, by its number, or "
+                        "a directory",
+                        "%s: %.230s", path, why.msg);
+    else if (why.code == ERR_NOTFOUND)
+        diagnostics_add(report, "W104", at, path,
+                        "it must exist where the job runs", "%s: %.230s", path,
+                        why.msg);
 }
 
 void spec_check_stopping(const struct check *c)

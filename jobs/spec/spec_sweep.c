@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/spec/spec_axes.h"
+#include "jobs/spec/spec_check.h"
 #include "jobs/text/text.h"
 
 /* ---- the text for the daemon ----------------------------------------------
@@ -283,6 +284,23 @@ static struct node *take_out(struct node *root, const char *key)
     return found;
 }
 
+/* Looks for each job of an axis. */
+static void look_for_parents(struct expansion *x)
+{
+    static const char key[] = "train.resume_from";
+    const struct job_spec *s = &x->base.spec;
+    for (size_t i = 0; i < x->n_varied; i++)
+        if (strcmp(x->varied[i].key, key) == 0)
+            for (const struct node *v = x->varied[i].values; v; v = v->next)
+                if (v->kind == NODE_SCALAR)
+                    spec_look_for_parent(s, v->text, v->at, x->opt, x->report);
+    for (size_t i = 0; i < x->n_axes; i++)
+        for (const struct node *item = x->axes[i].list; item; item = item->next)
+            for (const struct node *v = item->first; v; v = v->next)
+                if (v->kind == NODE_SCALAR && strcmp(v->key, key) == 0)
+                    spec_look_for_parent(s, v->text, v->at, x->opt, x->report);
+}
+
 static int expand(struct expansion *x, const struct spec_options *opt,
                   struct spec_jobs *ret)
 {
@@ -293,6 +311,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
         axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
         return -1;
     spec_reading_look_around(&x->base, opt, x->report);
+    look_for_parents(x);
     if (x->report->n_errors > 0)
         return 0;
     ret->is_sweep = true;

@@ -116,8 +116,10 @@ static const struct schema_key keys[] = {
      .fill = FILL_OUTPUT, .code = "E015", .when = WHEN_TRAIN,
      .doc = "directory for results; null: out/ in the job's directory"},
     {"train.resume_from", KEY_PATH, AT(train.resume_from), .def = "null",
-     NONE(0), .fill = FILL_OUTPUT, .code = "E015", .when = WHEN_TRAIN,
-     .doc = "directory of another job, from whose checkpoint this one goes on"},
+     NONE(0), .job_ok = true, .fill = FILL_OUTPUT, .code = "E015",
+     .when = WHEN_TRAIN,
+     .doc =
+         "job whose checkpoint this one goes on from: its number, or a path"},
     {"train.device", KEY_ENUM, AT(train.device), .def = "auto", .code = "E012",
      .when = WHEN_TRAIN,
      .words = WORDS(WORD("auto", DEVICE_AUTO), WORD("cuda", DEVICE_CUDA),

@@ -63,7 +63,10 @@ static const struct json_field size[] = {
 static const struct json_field rest[] = {
     TEXT(user, IS_SPARSE, NULL),
     TEXT(owner, IS_SPARSE, bad_owner),
+    TEXT(parent, IS_SPARSE, NULL),
+    TEXT(from, IS_SPARSE, bad_dir),
 };
+enum { N_REST = sizeof(rest) / sizeof(rest[0]) };
 static const struct json_field task[] = {
     {"sweep", KIND_U64, IS_TRUSTED, AT(sweep), 1, INT64_MAX, NULL},
     {"task", KIND_I32, IS_TRUSTED, AT(task), 0, INT32_MAX, NULL},
@@ -166,7 +169,7 @@ static int describe(const struct wire_launch *l, struct buf *out,
     if (o != NULL && put(JSON_FIELDS(who), l, o, &why) == 0 &&
         put(JSON_FIELDS(beat), l, o, &why) == 0 &&
         put(JSON_FIELDS(size), l, o, &why) == 0 &&
-        put(rest + skip, 2 - skip, l, o, &why) == 0 &&
+        put(rest + skip, N_REST - skip, l, o, &why) == 0 &&
         (l->sweep == 0 || put(JSON_FIELDS(task), l, o, &why) == 0))
         rc = json_struct_dump(o, out, &why);
     json_decref(o);

@@ -113,8 +113,11 @@
  *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_loss",
  *     "eval_accuracy","cancel_asked",
  *     "held_by","display_id","sweep","task","vary","account","partition",
- *     "labels","begin","tokenised"}
+ *     "labels","begin","tokenised","parent","parent_display_id",
+ *     "resumed_from"}
  *     begin: policy.begin, or null
+ *     parent, parent_display_id, resumed_from: the job whose checkpoint it goes
+ *     on from, null if it is not known, and the directory
  *     elapsed_s, left_s: by the wall clock, never negative: 0 if that was set
  * to before the start, or past the limit, which uses the monotonic clock
  *     start_forecast: for one of the first 64 pending jobs without a
@@ -241,6 +244,8 @@
  *   for a task of a sweep also "sweep":10,"task":2,"tasks":3
  *  "owner":"32 hexadecimal digits", which its directories are marked with;
  *  absent for a job of an older daemon
+ *  "parent":"7_2","from":"/../ckpt", the job whose checkpoint
+ *  train.resume_from names, and where its checkpoints are, or the one
  * In <dir> the worker writes spool.<rank> (JSON Lines, metric_rows.h), and the
  * allocator log and exit.
  */
@@ -255,7 +260,7 @@
 
 /* limits.max_spec_bytes bounds a specification's text; its dump, with all
  * escapes, may be longer. */
-enum { WIRE_LAUNCH_MAX_BYTES = 1 << 20 };
+enum { WIRE_LAUNCH_MAX_BYTES = 1 << 20, WIRE_FROM_CAP = 1024 };
 struct wire_launch {
     int32_t attempt, nodes, gpus_per_node;
     uint64_t job;
@@ -265,6 +270,9 @@ struct wire_launch {
     char owner[33]; /* the job's id for its directories; "": it has none */
     char user[64];  /* for ${user}; "": it cannot be substituted */
     char dir[512], job_dir[512];
+    /* The job that it goes on from, and the directory of its checkpoints, or
+     * one of them; "": none, or not known. */
+    char parent[40], from[WIRE_FROM_CAP];
     double heartbeat_s;
     struct job_spec spec;
 };

@@ -95,8 +95,7 @@ struct job {
     uint64_t preempted_for; /* job that it was last preempted for; 0: none */
     int64_t uid;
     /* For a task of a sweep. */
-    uint64_t sweep; /* id of its first task, whose ids are consecutive; 0: no
-                       sweep */
+    uint64_t sweep; /* id of its first task; ids are consecutive; 0: none */
     int32_t task, n_tasks;     /* task from 0 */
     int32_t number;            /* its display number: task, or its value in
                                   sweep.array; 7 in 12_7 */
@@ -124,12 +123,13 @@ struct job {
     char digest[JOB_DIGEST_CAP];   /* engine_submit.digest; "": unknown, or a
                                       later task of a sweep */
     char account[JOB_ACCOUNT_CAP]; /* the cluster's default account of its user
-                                    * at the submit, or at the last start, if
-                                    * nothing names another one; "": unknown,
-                                    * or one is named */
+                                    * at the submit, or at the last start; "":
+                                    * unknown, or another one is named */
     char owner[JOB_OWNER_CAP];     /* drawn at the submit: whose its directories
-                                      are, over all attempts; "": of a job from
-                                      before there were any */
+                                      are; "": of an older job */
+    const char *from; /* train.resume_from's directory, or NULL; as dir */
+    uint64_t parent;  /* that wrote it, and may be removed; 0: not known */
+    char parent_name[JOB_DISPLAY_CAP]; /* "12", "12_3" */
     const char *dir;     /* absolute; its attempts are in <dir>/<attempt>; owned
                             by the engine */
     double grace_s;      /* SIGTERM to SIGKILL */

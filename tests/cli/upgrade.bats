@@ -25,24 +25,27 @@ teardown() { ctld_stop; }
     done
 }
 
-@test "databases of the version before programs are read, and get them" {
+@test "databases of the version before programs and parents are read, and get them" {
     ctld_start
     printf 'version: 1\nname: a\nkind: command\ncommand: ["true", "7"]\n' >a.yaml
     run "$MGPU_BIN/mgpu-submit" --wait a.yaml
     [ "$status" -eq 0 ]
     ctld_term
     state=$ctld_dir/state
-    # As the first release wrote them: without the two columns, and their views.
+    # As the first release wrote them: without three columns, and their views.
     sql=$MGPU_SRC/db/schema
     sqlite3 "$state/state.db" 'DROP VIEW v_attempt; ALTER TABLE attempt DROP COLUMN program'
+    sqlite3 "$state/state.db" 'DROP VIEW v_job; ALTER TABLE job DROP COLUMN parent'
     sqlite3 "$state/metrics.db" 'DROP VIEW v_scaling; ALTER TABLE run DROP COLUMN program'
     sed -n '/^CREATE VIEW v_attempt/,/;$/p' "$sql/001-state.sql" | sqlite3 "$state/state.db"
+    sed -n '/^CREATE VIEW v_job/,/;$/p' "$sql/001-state.sql" | sqlite3 "$state/state.db"
     sed -n '/^CREATE VIEW v_scaling/,/;$/p' "$sql/001-metrics.sql" | sqlite3 "$state/metrics.db"
     sqlite3 "$state/state.db" 'PRAGMA user_version = 13'
     sqlite3 "$state/metrics.db" 'PRAGMA user_version = 7'
     ctld_start
     [ "$("$MGPU_BIN/mgpu-stat" --json 1 | json '$.job.state')" = COMPLETED ]
     [ "$(sqlite3 -readonly "$state/state.db" 'SELECT count(*), count(program) FROM v_attempt')" = '1|0' ]
+    [ "$(sqlite3 -readonly "$state/state.db" 'SELECT count(*), count(parent) FROM v_job')" = '1|0' ]
     run "$MGPU_BIN/mgpu-submit" --wait a.yaml
     [ "$status" -eq 0 ]
     [[ "$(sqlite3 -readonly "$state/state.db" 'SELECT program FROM v_attempt WHERE job = 2')" == program/true-* ]]

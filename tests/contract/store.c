@@ -87,9 +87,9 @@ static void check_views(struct store *s)
 {
     is_str(view(s, VIEW_JOB),
            "1 'mnist' 'ada' 1000 'cv' 'RUNNING' - 0 1 4 0 0 0 1763712000r "
-           "1763712003r - 'key'; --' '{}' '/jobs/1'\n"
+           "1763712003r - 'key'; --' '{}' '/jobs/1' -\n"
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
-           "- - - '{}' '/jobs/1'\n",
+           "- - - '{}' '/jobs/1' 1\n",
            "v_job: by id, the latest values, -1 and NAN and NULL as NULL");
     is_str(view(s, VIEW_ATTEMPT),
            "1 1 'DISPATCHING' - - - - 2 1 - 0 1763712001r - - - - - - - - - - "
@@ -110,7 +110,7 @@ static void check_views(struct store *s)
            "an attempt that has not ended is after any time");
     is_str(queried(s, (struct store_query){.view = VIEW_JOB, .job = 2}),
            "2 'mnist' 'ada' 1000 'cv' 'QUEUED' - 0 1 4 0 0 - 1763712000r "
-           "- - - '{}' '/jobs/1'\n",
+           "- - - '{}' '/jobs/1' 1\n",
            "v_job of one job");
 }
 
@@ -131,7 +131,7 @@ static void check_rows(const struct store_mem_world *w)
        "the row of a job: the latest values");
     ok(two && is(two->name, "mnist") && is(two->user, "ada") &&
            is(two->kind, "cv") && is(two->spec, "{}") &&
-           is(two->dir, "/jobs/1"),
+           is(two->dir, "/jobs/1") && two->parent == 1 && one->parent == 0,
        "what the second batch left out is kept");
     ok(a && is(a->native_id, "slurm:17") && !a->place &&
            is(a->class, "cv/28") && a->signal == 9 && is(a->cause, "memory") &&
@@ -157,6 +157,7 @@ static void test_upsert(struct fixture *fx)
                             .attempts = attempts,
                             .n_attempts = 2};
 
+    jobs[0].parent = 1;
     fx_begin(fx);
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores jobs and attempts");
     jobs[1].state = "RUNNING";

@@ -246,6 +246,9 @@ MEMBER(eta_s, add_num, eta(v))
 MEMBER(eval_loss, add_num, v->p->eval_loss)
 MEMBER(eval_accuracy, add_num, v->p->eval_accuracy)
 MEMBER(tokenised, add_num, tokenised(v))
+MEMBER(parent, add_progress, v->all ? (int64_t)v->j->parent : 0)
+MEMBER(parent_display_id, add_text, v->all ? v->j->parent_name : NULL)
+MEMBER(resumed_from, add_text, v->all ? v->j->from : NULL)
 
 static int display_id_member(const struct view *v, struct buf *out,
                              struct error *err)
@@ -328,6 +331,9 @@ static const struct member {
     ROW(to_nodes),
     ROW(from_gpus),
     ROW(tokenised),
+    ROW(parent),
+    ROW(parent_display_id),
+    ROW(resumed_from),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");
@@ -358,7 +364,8 @@ bool job_json_members_are_brief(uint64_t set)
         "started,ended,elapsed_s,limit_s,left_s,start_estimate,start_forecast,"
         "start_in_s,iteration,iterations_total,epoch,epochs_total,loss,t_iter_"
         "s,"
-        "eta_s,eval_loss,eval_accuracy,to_gpus,to_nodes,from_gpus,tokenised";
+        "eta_s,eval_loss,eval_accuracy,to_gpus,to_nodes,from_gpus,tokenised,"
+        "parent,parent_display_id";
     uint64_t of;
     return job_json_members(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }

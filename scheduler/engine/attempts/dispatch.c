@@ -70,7 +70,11 @@ static int launch_text(const struct engine *e, const struct job_record *rec,
     bool fits = FITS(l->cluster, "%s", conf->cluster) &&
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
                 FITS(l->job_dir, "%s", job->dir) &&
-                FITS(l->user, "%s", job->user);
+                FITS(l->user, "%s", job->user) &&
+                FITS(l->parent, "%s", job->parent_name);
+    /* A longer path is one that the specification has, too. */
+    if (job->parent > 0 && !FITS(l->from, "%s", job->from))
+        l->from[0] = '\0';
     int rc = fits ? wire_launch_encode(l, rec->own.spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");

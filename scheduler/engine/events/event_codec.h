@@ -108,11 +108,11 @@ int submit_encode(const struct job *job, const char *class, const char *program,
 /* in   known  the spec, if the caller has just encoded it: the text need not be
  *      parsed to find its end; or NULL
  * out  ret's fields from user to vary, except spec, key and dir
- * own  the strings of *ret_own: texts_clear(); class, program, dir, vary, words
- *      and depends may be NULL
+ * own  the strings of *ret_own: texts_clear(); class, program, dir, vary, from,
+ *      words and depends may be NULL
  * err  as detail_decode() */
 struct texts {
-    char *spec, *key, *class, *program, *dir, *vary, *rules;
+    char *spec, *key, *class, *program, *dir, *vary, *rules, *from;
     char *words; /* strings of where */
     struct depend *depends;
 };

@@ -107,6 +107,9 @@ static const struct json_field last_rows[] = {
     JOB(KIND_RAW, account, IS_SPARSE),
     JOB(KIND_STRING, rules, IS_SPARSE | IS_KEPT),
     COUNT(KIND_U32, notify_on),
+    JOB(KIND_STRING, from, IS_SPARSE | IS_KEPT),
+    COUNT(KIND_U64, parent),
+    JOB(KIND_RAW, parent_name, IS_SPARSE),
 };
 static const struct json_struct last_table = {NULL, JSON_FIELDS(last_rows)};
 
@@ -357,7 +360,8 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
         json_struct_take(&last_table, m, false, ret) < 0 ||
         take_stall(m, ret) < 0 || take_text(m, "class", &own->class) < 0 ||
         take_text(m, "program", &own->program) < 0 ||
-        take_text(m, "dir", &own->dir) < 0)
+        take_text(m, "dir", &own->dir) < 0 ||
+        take_text(m, "from", &own->from) < 0)
         return -1;
     (void)spec_kind_of(kind_text.text, kind_text.len, &kind);
     ret->is_run = kind_text.len == strlen(job_kind_run) &&
@@ -415,6 +419,7 @@ void texts_clear(struct texts *t)
     free(t->dir);
     free(t->vary);
     free(t->rules);
+    free(t->from);
     free(t->words);
     free(t->depends);
     *t = (struct texts){.spec = NULL};
@@ -442,6 +447,7 @@ int submit_decode(const char *text, const char *known, struct job *ret,
         texts_clear(&own);
         return nomem_refuse(damaged, err);
     }
+    job.from = own.from;
     *ret = job;
     *ret_own = own;
     return 0;

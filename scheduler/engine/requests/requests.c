@@ -108,6 +108,9 @@ static int add_awaited(const struct engine_task *tasks, size_t n,
         bool is_new = !last || !waits_alike(last, job);
         for (size_t k = 0; is_new && rc == 0 && k < job->n_depends; k++)
             rc = add_id(out, job->depends[k].job, err);
+        const uint64_t parent = parent_id_of(tasks[i].read);
+        if (rc == 0 && parent > 0)
+            rc = add_id(out, parent, err);
         last = job;
     }
     return rc;

@@ -11,6 +11,10 @@ struct engine_read {
     char *text;             /* owned; text of the submit event, complete except
                                that the id and the sweep are 1, and dir is missing;
                                NULL: no draft yet */
+    char *from;      /* owned; train.resume_from as the spec has it; after
+                        parent_find() the directory; NULL: none */
+    uint64_t parent; /* the job that wrote it; 0: not known */
+    char parent_name[JOB_DISPLAY_CAP];
     size_t sweep_at; /* offset of the sweep's id in the text; 0: no sweep */
     bool is_used;
 };
@@ -25,6 +29,13 @@ int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
                      struct engine_read *io, struct fit_memo *memo,
                      struct error *err) MUST_CHECK;
+/* The job or sweep that train.resume_from names by its number; 0: none. */
+uint64_t parent_id_of(const struct engine_read *r);
+/* Finds the job that train.resume_from names, and its checkpoints.
+ * err  ERR_INVAL user uid may not go on from it, and why; those of
+ *      engine_recall() */
+int parent_find(struct engine *e, int64_t uid, struct engine_read *io,
+                struct error *err) MUST_CHECK;
 /* Stages the prepared job under the next id, and empties io.
  * in   sweep  id of its sweep; or 0 */
 int eng_enter(struct engine *e, const struct engine_submit *req,

@@ -116,6 +116,18 @@ static int take_depends(const struct job_spec *s, struct job *ret,
     return 0;
 }
 
+/* NULL: the job goes on from none. */
+static int take_from(const struct job_spec *s, struct job *ret,
+                     struct texts *own, struct error *err)
+{
+    const char *from = s->train.resume_from;
+
+    if (from && s->kind != SPEC_COMMAND && !(own->from = strdup(from)))
+        return error_set(err, ERR_NOMEM, "out of memory");
+    ret->from = own->from;
+    return 0;
+}
+
 static int dump(const struct job_spec *s, char **ret, struct error *err)
 {
     struct buf b = BUF_INIT;
@@ -174,6 +186,8 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
         rc = take_depends(&s, ret, &own, err);
     if (rc == 0)
         rc = take_rules(&s, ret, &own, err);
+    if (rc == 0)
+        rc = take_from(&s, ret, &own, err);
     if (rc == 0) {
         take(&s, conf, ret);
         ret->where = where;

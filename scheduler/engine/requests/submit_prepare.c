@@ -51,6 +51,9 @@ int engine_read(const char *spec, const char *owner, struct engine_read **ret,
         return -1;
     }
     text_copy(r->rec->job.owner, sizeof(r->rec->job.owner), owner ? owner : "");
+    r->from = r->rec->own.from; /* its directory is not known yet */
+    r->rec->own.from = NULL;
+    r->rec->job.from = NULL;
     *ret = r;
     return 0;
 }
@@ -61,6 +64,7 @@ void engine_read_destroy(struct engine_read *r)
         return;
     job_record_free(r->rec);
     free(r->text);
+    free(r->from);
     free(r);
 }
 
@@ -211,6 +215,7 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
     const struct job *job = &io->rec->job;
     return check_fits(e, job, memo, err) < 0 ||
                    eng_check_depends(e, job, err) < 0 ||
+                   parent_find(e, req->uid, io, err) < 0 ||
                    eng_check_limits(e, job, err) < 0
                ? -1
                : 0;
@@ -286,9 +291,9 @@ static int choose_dir(const struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-/* Adds a last member to the text. */
-static int put_member(struct engine_read *r, const char *name,
-                      const char *value, struct error *err)
+/* Adds a last member to the text: a string, or, for NULL, a number. */
+static int put_value(struct engine_read *r, const char *name, const char *value,
+                     uint64_t number, struct error *err)
 {
     struct buf b = BUF_INIT;
     int rc = buf_add(&b, r->text, strlen(r->text) - 1, err);
@@ -296,7 +301,8 @@ static int put_member(struct engine_read *r, const char *name,
     if (rc == 0)
         rc = buf_addf(&b, err, ",\"%s\":", name);
     if (rc == 0)
-        rc = text_add_json(&b, value, err);
+        rc = value ? text_add_json(&b, value, err)
+                   : buf_addf(&b, err, "%" PRIu64, number);
     if (rc == 0)
         rc = buf_addstr(&b, "}", err);
     char *text = rc == 0 ? buf_detach(&b) : NULL;
@@ -306,6 +312,35 @@ static int put_member(struct engine_read *r, const char *name,
     free(r->text);
     r->text = text;
     return 0;
+}
+
+static int put_member(struct engine_read *r, const char *name,
+                      const char *value, struct error *err)
+{
+    return put_value(r, name, value, 0, err);
+}
+
+/* Sets the job that it goes on from, and the directory, in the record and in
+ * the text. */
+static int put_parent(struct engine_read *r, struct error *err)
+{
+    struct job *job = &r->rec->job;
+
+    if (!r->from)
+        return 0;
+    if (put_member(r, "from", r->from, err) < 0)
+        return -1;
+    free(r->rec->own.from);
+    job->from = r->rec->own.from = r->from;
+    r->from = NULL;
+    if (r->parent == 0)
+        return 0;
+    job->parent = r->parent;
+    memcpy(job->parent_name, r->parent_name, sizeof(job->parent_name));
+    return put_value(r, "parent", NULL, r->parent, err) < 0 ||
+                   put_member(r, "parent_name", r->parent_name, err) < 0
+               ? -1
+               : 0;
 }
 
 /* Sets the directory in the record and in the text. */
@@ -385,7 +420,7 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     rec->job.id = e->last_id + 1;
     if ((sweep > 0 && put_sweep(io, sweep, err) < 0) ||
         put_dir(e, req, io, err) < 0 || put_account(e, io, err) < 0 ||
-        eng_add(e, rec, err) < 0)
+        put_parent(io, err) < 0 || eng_add(e, rec, err) < 0)
         return -1;
     char *text = io->text;
     io->rec = NULL;

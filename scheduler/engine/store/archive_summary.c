@@ -62,6 +62,8 @@ static const struct field {
     TOLD(REAL, t_iter),
     TOLD(REAL, eval_loss),
     TOLD(REAL, eval_accuracy),
+    FIELD(INT64, parent),
+    FIELD(TEXT, parent_name),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 

@@ -56,6 +56,7 @@ static struct store_job job_row(const struct job_record *rec)
         .idempotency_key = if_known(rec, rec->own.key),
         .spec = if_known(rec, rec->own.spec),
         .dir = if_known(rec, job->dir),
+        .parent = job->parent,
     };
 }
 

@@ -106,6 +106,7 @@ TEXT_OF(ended, "ended")
 TEXT_OF(estimate, "start_estimate")
 TEXT_OF(account, "account")
 TEXT_OF(partition, "partition")
+TEXT_OF(parent, "parent_display_id")
 INT_OF(priority, "priority")
 INT_OF(attempt, "attempt")
 INT_OF(exit, "exit_code")
@@ -330,6 +331,8 @@ const struct field queue_fields[] = {
     LEFT(started, "STARTED", NULL, "started", "when it first ran"),
     LEFT(ended, "ENDED", NULL, "ended", "when it ended"),
     NUMBER(exit, "EXIT", "exit_code", "exit_code", "its exit code"),
+    RIGHT(parent, "PARENT", "parent", "parent_display_id",
+          "the job whose checkpoint it goes on from"),
     LEFT(place, "PLACE", NULL, "place", "nodes and devices"),
     LEFT(native, "NATIVE", NULL, "native_id", "the allocator's id of it"),
     LEFT(reason, "REASON", NULL, "reason", "why it is pending, or ended"),

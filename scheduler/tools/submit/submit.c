@@ -16,10 +16,12 @@
 #include "jobs/schema/interpolate.h"
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_editor.h"
+#include "jobs/spec/spec_look.h"
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 #include "scheduler/tools/submit/explain.h"
 #include "scheduler/tools/submit/one_line.h"
+#include "scheduler/tools/submit/resume_job.h"
 #include "scheduler/tools/submit/submit_args.h"
 #include "scheduler/tools/submit/templates.h"
 #include "scheduler/tools/views/fetch.h"
@@ -170,7 +172,12 @@ static int check(const struct submit_args *a, const struct buf *text,
     struct spec_options so = spec_options(a);
     struct spec_report report = {.n = 0};
     struct spec_jobs jobs = {.n = 0};
+    struct resume_job parents = {.url = a->common.url};
+    struct spec_look look = {.parent = resume_job_look, .arg = &parents};
+    if (!a->validate && (!a->show || a->dry_run))
+        so.look = &look;
     int rc = spec_expand(buf_str(text), text->len, &so, &jobs, &report, err);
+    resume_job_clear(&parents);
     struct error why = ERROR_INIT;
     if (print_findings(a, a->file, &report, text, &why) < 0 && rc == 0) {
         rc = -1;

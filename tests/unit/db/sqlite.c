@@ -103,7 +103,7 @@ static void test_versions(void)
         sql(&t, "state.db", text);
         refused(&t, ERR_CONFIG, "state.db", "let its jobs end with that mgpu");
     }
-    sql(&t, "state.db", "PRAGMA user_version = 14");
+    sql(&t, "state.db", "PRAGMA user_version = 15");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
     sql(&t, "metrics.db", "PRAGMA user_version = 6");
@@ -139,7 +139,7 @@ static void test_create(void)
                SQLITE_OK &&
            sqlite3_step(st) == SQLITE_ROW,
        "reads the version");
-    is_int(sqlite3_column_int(st, 0), 14, "to the newest version");
+    is_int(sqlite3_column_int(st, 0), 15, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
     tmp_end(&t);

@@ -394,6 +394,7 @@ static void test_passthrough(void)
 
 static const char *const dumps[] = {
     OK_CV,
+    OK_CV "train: {resume_from: 12}\n",
     "kind: command\ncommand: [sh, -c, \"echo \\\"$A\\\"\\n\\ttrue\\\\\", '']\n"
     "env: {A: \"\xc3\xa9\xf0\x9f\x98\x80\", B: \"'\", C: '\"', D: '#: - ?'}\n"
     "env_passthrough: [HOME]\nsecrets: [A_KEY]\nlabels: {a: b}\nretry: {max: "

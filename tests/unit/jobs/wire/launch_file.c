@@ -30,6 +30,8 @@ static int make(struct buf *out, struct error *err)
                             .dir = "/d/12/3",
                             .job_dir = "/d/12",
                             .owner = "0123456789abcdef0123456789abcdef",
+                            .parent = "7_2",
+                            .from = "/d/9/out/ckpt",
                             .heartbeat_s = 2.5};
     struct spec_options opt = {.file = NULL, .draw_seed = true};
     struct spec_report report;
@@ -66,6 +68,8 @@ static void test_there_and_back(void)
     is_str(l.user, "ann", "user");
     is_str(l.token, "0123456789abcdef", "token");
     is_str(l.owner, "0123456789abcdef0123456789abcdef", "owner");
+    is_str(l.parent, "7_2", "parent");
+    is_str(l.from, "/d/9/out/ckpt", "from");
     is_str(l.url, "unix:/run/x \"y\"", "url");
     is_str(l.dir, "/d/12/3", "dir");
     is_str(l.job_dir, "/d/12", "job_dir");
@@ -203,6 +207,7 @@ int main(void)
     test_spoilt("spec", "[]", "spec");
     test_spoilt("spec", "{\"version\":1,\"kind\":\"nothing\"}", "spec");
     test_spoilt("owner", "7", "'owner'");
+    test_spoilt("from", "\"d/9/out\"", "absolute");
     test_spoilt("owner", "\"0123\"", "'owner'");
     test_spoilt("owner", "\"0123456789abcdef0123456789abcdeg\"", "'owner'");
     test_bad_text("", "empty");
