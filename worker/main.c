@@ -285,6 +285,7 @@ static void run_training(struct run *r)
     struct train_env env = {.spec = &r->job.launch.spec,
                             .ckpt_dir = r->job.ckpt_dir,
                             .out_dir = r->job.out_dir,
+                            .parent = r->job.launch.parent,
                             .comm = r->comm,
                             .reporter = r->reporter,
                             .clock = &clock_real,

@@ -32,12 +32,14 @@ struct model_result {
 
 /* What a result's card says of its training. */
 struct model_facts {
-    const char *data;  /* how much there was: "19 rows of up to 13 tokens" */
-    int64_t iteration; /* of the weights */
-    int32_t epochs;    /* that were asked for */
-    bool is_best;      /* of all evaluations; else the last */
-    bool has_rows;     /* for an evaluation */
-    double loss;       /* of the evaluation; NAN: not known */
+    const char *data;   /* how much there was: "19 rows of up to 13 tokens" */
+    int64_t iteration;  /* of the weights */
+    int32_t epochs;     /* that were asked for */
+    const char *parent; /* the job that it goes on from; "": one that is not
+                         * known, NULL: none */
+    bool is_best;       /* of all evaluations; else the last */
+    bool has_rows;      /* for an evaluation */
+    double loss;        /* of the evaluation; NAN: not known */
     double missed; /* is_best: a better one that could not be saved; or NAN */
 };
 

@@ -6,6 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load llm
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
@@ -152,4 +153,25 @@ END
     run -65 submit more.yaml
     echo "$output"
     [[ $output == *"more.yaml:15:30: error[E022]: train.resume_from: 1 is a sweep of 2 jobs: name one of them, such as 1_0"* ]]
+}
+
+@test "a model card says which job it continues, or that it is another's" {
+    dir=$PWD/run
+    ctld_start --config mgpu.yaml
+    llm_spec lora fp32 1 "optimizer: {lr: 1e-2}" "model: {lora_rank: 4}"
+    change 's/^retry: .*/retry: {on: []}/'
+    [ "$(submit spec.yaml)" = 1 ]
+    ends 1 COMPLETED
+    [ "$(submit --set train.resume_from=1 --set train.epochs=2 spec.yaml)" = 2 ]
+    ends 2 COMPLETED
+    out=$(stat --json 1 | json '$.job.dir')/out
+    not grep -q Continues "$out/README.md"
+    grep -qx -- '- Continues job 1.' "${out%/1/out}/2/out/README.md"
+    # Without a daemon nobody knows the job, and its number names nothing.
+    change "s|^  epochs: .*|&\n  resume_from: $out|; s/epochs: 1/epochs: 2/"
+    run -0 worker 1
+    grep -qx -- '- Continues the checkpoint of another job.' run/out/README.md
+    change 's|resume_from: .*|resume_from: 1:best|'
+    run worker 1
+    [[ $output == *"train.resume_from: only a daemon knows job 1:best: name its directory"* ]]
 }

@@ -47,6 +47,8 @@ struct train_env {
     const struct job_spec *spec;
     const struct model_kind *kind; /* what spec trains */
     const char *ckpt_dir;
+    const char *parent;  /* the job that train.resume_from is of; "" or NULL: it
+                          * is not known */
     const char *out_dir; /* exists; for what others can use */
     struct comm *comm;   /* host memory */
     struct reporter *reporter;

@@ -177,6 +177,9 @@ static int write_card(struct trainer *t, const char *dir,
         .data = data,
         .iteration = best != NULL ? best->iteration : t->at.iteration,
         .epochs = t->spec->train.epochs,
+        .parent = t->spec->train.resume_from == NULL ? NULL
+                  : t->env->parent != NULL           ? t->env->parent
+                                                     : "",
         .is_best = best != NULL,
         .has_rows = t->eval_batches > 0,
         .missed = misses_best(t, best) ? t->at.best : (double)NAN,

@@ -97,6 +97,18 @@ static int add_result(const struct model_facts *f, struct buf *out,
                     which);
 }
 
+static int add_parent(const struct model_facts *f, struct buf *out,
+                      struct error *err)
+{
+    if (f->parent == NULL)
+        return 0;
+    return f->parent[0] != '\0'
+               ? buf_addf(out, err, "- Continues job %s.\n", f->parent)
+               : buf_addf(out, err,
+                          "- Continues the checkpoint of another "
+                          "job.\n");
+}
+
 static int text_of(const struct model_card *c, const struct model_facts *f,
                    struct buf *out, struct error *err)
 {
@@ -119,6 +131,7 @@ static int text_of(const struct model_card *c, const struct model_facts *f,
                            f->epochs == 1 ? "" : "s", c->type,
                            c->quantizer[0] != '\0' ? ", linears in " : "",
                            c->quantizer);
+    rc = rc < 0 ? rc : add_parent(f, out, err);
     rc = rc < 0 ? rc : add_result(f, out, err);
     return rc < 0 ? rc
                   : buf_addf(out, err,
