@@ -233,28 +233,55 @@ static size_t next_node(const struct gp *g, const bool *is_taken)
     return best;
 }
 
+/* The nodes of the head. False: there are too few. out is_taken[n_nodes] */
+static bool choose_nodes(const struct gp *g, bool *is_taken)
+{
+    size_t n_nodes = g->p->view->n_nodes;
+
+    for (int32_t k = 0; k < g->head->sizes[0].nodes; k++) {
+        size_t node = next_node(g, is_taken);
+        if (node == n_nodes)
+            return false;
+        is_taken[node] = true;
+    }
+    return true;
+}
+
+/* What the jobs have at the node that were told to go for another one. */
+static int32_t given_up(const struct gp *g, size_t node)
+{
+    int32_t n = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        if (g->jobs[i].yields && is_at(g->jobs[i].job, node))
+            n += g->jobs[i].job->gpus / g->jobs[i].job->nodes;
+    return n;
+}
+
+static void clear_node(struct gp *g, size_t node)
+{
+    int32_t free = place_free(&g->soon.nodes[node]) + given_up(g, node);
+
+    for (size_t i = 0; i < g->n && free < g->head->sizes[0].per_node; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (!may_yield(g, j, node))
+            continue;
+        free += j->job->gpus / j->job->nodes;
+        j->chosen = -1;
+        j->yields = true;
+    }
+}
+
+/* Nobody is told to go before there are nodes enough. */
 bool gp_rigid_make_room(struct gp *g)
 {
-    const struct policy_view *v = g->p->view;
-    const struct gp_size *size = &g->head->sizes[0];
-    bool *is_taken = calloc(v->n_nodes + 1, sizeof(*is_taken));
-    bool is = is_taken != NULL;
+    size_t n_nodes = g->p->view->n_nodes;
+    bool *is_taken = calloc(n_nodes + 1, sizeof(*is_taken));
+    bool is = is_taken && choose_nodes(g, is_taken);
 
-    for (int32_t k = 0; is && k < size->nodes; k++) {
-        size_t node = next_node(g, is_taken);
-        is = node < v->n_nodes;
-        int32_t free = is ? place_free(&g->soon.nodes[node]) : 0;
-        if (is)
-            is_taken[node] = true;
-        for (size_t i = 0; is && i < g->n && free < size->per_node; i++) {
-            struct gp_job *j = &g->jobs[i];
-            if (!may_yield(g, j, node))
-                continue;
-            free += j->job->gpus / j->job->nodes;
-            j->chosen = -1;
-            j->yields = true;
-        }
-    }
+    for (size_t i = 0; is && i < n_nodes; i++)
+        if (is_taken[i])
+            clear_node(g, i);
     free(is_taken);
     return is;
 }

@@ -298,6 +298,40 @@ static void test_rigid(void)
     is_text(&t, "1- 2=0", "a job about to end is moved only if it must be");
 }
 
+/* Who goes for a job of one size on two nodes. */
+static void test_wide_head(void)
+{
+    static struct view t;
+    static struct curves c;
+
+    setup(&t, &c, 3);
+    struct policy_job *head = view_job(&t, 3, 3, 100);
+    head->nodes_min = head->nodes_max = 3;
+    (void)view_run(&t, 1, 4, 600, INFINITY);
+    running(&t, &c, 0, 1e5, 2, 4, 600)->gpus_min = 4;
+    is_text(&t, "1-", "nobody goes while a further node is missing");
+    t.nodes[1].gpus_free = 1;
+    t.jobs[1].gpus = 3;
+    is_text(&t, "1- 3=0", "  and goes once there is one");
+
+    setup(&t, &c, 5);
+    c.rates[0][0].nodes = 2;
+    c.rates[0][0].per_node = 3;
+    c.curve[0].n_rates = 1;
+    c.curve[0].largest = 6;
+    head = view_job(&t, 6, 6, 100);
+    head->nodes_min = head->nodes_max = 2;
+    struct policy_job *wide = running(&t, &c, 0, 1e5, 0, 3, 600);
+    wide->gpus = wide->gpus_min = wide->gpus_max = 6;
+    wide->nodes = wide->nodes_min = wide->nodes_max = 2;
+    t.at[1][1] = 1;
+    t.nodes[1].gpus_free -= 3;
+    running(&t, &c, 1, 1e5, 1, 1, 600)->gpus_max = 1;
+    for (int32_t i = 2; i < 5; i++)
+        (void)view_run(&t, i, 2, 600, INFINITY);
+    is_text(&t, "1- 2=0", "one that goes leaves both of its nodes");
+}
+
 /* ---- the hull -------------------------------------------------------------
  */
 static void test_hull(void)
@@ -527,6 +561,7 @@ int main(void)
     test_promised();
     test_types();
     test_rigid();
+    test_wide_head();
     test_hull();
     test_random();
     return tap_done();
