@@ -147,5 +147,8 @@ double cells_number(const json_t *v);
 double show_cell(const json_t *row, int column);
 /* Whether any row has a number there. */
 bool cells_has(const json_t *reply, const char *name);
+/* The job, or the directory, whose checkpoint a job began with, in a line;
+ * nothing if there is none. */
+void show_parent(const struct show_conf *s, const json_t *job);
 
 #endif

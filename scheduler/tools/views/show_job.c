@@ -373,21 +373,6 @@ static void print_workload(const struct show_conf *s, const json_t *job)
                   field_real(opt, "lr"), field_int(train, "seed", -1));
 }
 
-/* The job, or the directory, whose checkpoint it began with. */
-static void print_parent(const struct show_conf *s, const json_t *job)
-{
-    const char *id = field_str(job, "parent_display_id");
-    char word[TEXT_CAP];
-    if (!*field_str(job, "resumed_from"))
-        return;
-    (void)fprintf(s->out, " continues  %s%s", *id ? "job " : "",
-                  safe(*id ? id : field_str(job, "resumed_from"), word));
-    if (*id)
-        (void)fprintf(s->out, ", %s",
-                      safe(field_str(job, "resumed_from"), word));
-    (void)fputc('\n', s->out);
-}
-
 static void print_result(const struct show_conf *s, const json_t *epochs)
 {
     int c_epoch = cells_column(epochs, "epoch");
@@ -495,7 +480,7 @@ int show_job(const struct show_conf *s, const json_t *reply,
     print_save_failed(s, reply);
     print_vary(s, job);
     print_workload(s, job);
-    print_parent(s, job);
+    show_parent(s, job);
     print_times(s, reply);
     print_resizes(s, attempts);
     if (epochs)

@@ -140,3 +140,19 @@ int show_events(const struct show_conf *s, const json_t *reply,
     render_table_destroy(t);
     return rc;
 }
+
+void show_parent(const struct show_conf *s, const json_t *job)
+{
+    const char *id = field_str(job, "parent_display_id");
+    char word[600];
+    if (!*field_str(job, "resumed_from"))
+        return;
+    (void)fprintf(s->out, " continues  %s%s", *id ? "job " : "",
+                  render_escape(*id ? id : field_str(job, "resumed_from"), word,
+                                sizeof(word)));
+    if (*id)
+        (void)fprintf(
+            s->out, ", %s",
+            render_escape(field_str(job, "resumed_from"), word, sizeof(word)));
+    (void)fputc('\n', s->out);
+}
