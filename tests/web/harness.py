@@ -156,13 +156,14 @@ class Daemon:
 
 class Web:
     """mgpu-web before a daemon; url is the one that it prints, with the token.
-    bin: the folder of mgpu-web."""
+    bin: the folder of mgpu-web; process: more of subprocess.Popen(), as user."""
 
-    def __init__(self, daemon, *options, bin=BIN):
+    def __init__(self, daemon, *options, bin=BIN, **process):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [os.path.join(bin, "mgpu-web"), "--url", f"unix:{daemon.socket}", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            **process)
         try:
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
             self.url = self.process.stdout.readline().strip() if ready else ""

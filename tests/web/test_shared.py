@@ -22,6 +22,7 @@ class SharedTest(PageTest):
         cls.running = cls.daemon.submit("runs", labels={"team": "hush"})
         cls.daemon.wait_state(cls.running, "RUNNING")
         cls.held = cls.daemon.submit("held", hold=True)
+        cls.sweep = cls.daemon.submit("grid", hold=True, sweep={"grid": {"env.I": [0, 1]}})
 
     def test_the_queue_has_no_controls(self):
         self.open("queue")
@@ -35,6 +36,8 @@ class SharedTest(PageTest):
         self.row(self.held).find_element("css selector", "[data-act='why']").click()
         self.assertEqual([b.text for b in self.all("dialog[open] .dialog-buttons button")], ["Close"])
         self.button("Close").click()
+        for number in (self.held, self.sweep - 0.5):  # they have no view here
+            self.assertEqual(self.row(number).find_elements("css selector", "a[href]"), [])
 
     def test_the_cluster_shows_who_has_which_gpu(self):
         self.open("cluster")

@@ -1,7 +1,7 @@
 // actions.js - why a job is in its state, and what its user may do to it: the
 // dialogs of the queue and of the job's own view.
 import {add, ask, el, errorLine, fill, table} from './dom.js';
-import {duration, isFinal, isLive, moment, stateClass} from './format.js';
+import {duration, isFinal, isLive, isOpenToMe, moment, stateClass} from './format.js';
 
 const range = (lo, hi, what) => (lo === hi ? `${lo} ${what}${lo === 1 ? '' : 's'}` : `${lo}..${hi} ${what}s`);
 
@@ -73,9 +73,9 @@ export function whyBody(w) {
 
 const title = (job) => `job ${job.display_id} ${job.name || ''}`.trim();
 
-// Whether its user reads the page, as far as the page knows: the daemon decides.
+// Whether who reads the page may, as far as the page knows: the daemon decides.
 export function mayChange(job, config) {
-  return !config.read_only;
+  return !config.read_only && isOpenToMe(job);
 }
 
 // What may be done: {name, text}.
@@ -122,9 +122,11 @@ export async function confirmAction(name, job, ctx) {
 
 // The dialog of a job: why it is in its state, with what may be done.
 export async function showWhy(job, ctx) {
-  if (ctx.config.is_cluster) {
+  if (!isOpenToMe(job)) {
+    const owner = ctx.config.is_cluster ? 'Its owner' : `User ${job.user || job.uid}`;
     await ask({title: title(job).replace(/^j/, 'J'), actions: [{text: 'Close'}],
-      body: el('p', null, job.reason || `The job is ${job.state}.`)});
+      body: [el('p', null, job.reason ? `${job.state}: ${job.reason}` : `The job is ${job.state}.`),
+        el('p', {class: 'quiet'}, `${owner} and administrators see more of it and change it.`)]});
     return;
   }
   const body = el('div', null, el('p', {class: 'quiet'}, 'Asking the daemon ...'));

@@ -63,6 +63,9 @@ export const STATES = ['QUEUED', 'HELD', 'DISPATCHING', 'UNKNOWN', 'STARTING', '
   'CHECKPOINTING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL'];
 
 export const isFinal = (state) => FINAL.has(state);
+// Whether the daemon shows the page's user all of a job, and lets him change it:
+// only the owner and administrators read its labels, others null.
+export const isOpenToMe = (job) => job.labels !== null;
 export const isPending = (state) => PENDING.has(state);
 // It has GPUs, or may.
 export const isLive = (state) => !FINAL.has(state) && !PENDING.has(state);

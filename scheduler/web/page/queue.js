@@ -3,7 +3,7 @@
 // work on what it has said, and are in the link.
 import {confirmAction, mayChange, showWhy} from './actions.js';
 import {el, errorLine, fill, perFrame, setText} from './dom.js';
-import {STATES, isFinal, isLive} from './format.js';
+import {STATES, isFinal, isLive, isOpenToMe} from './format.js';
 import {Sweeps, confirmSweep, showSweep, sweepActions} from './queue/sweeps.js';
 import {COLUMNS, Rows} from './rows.js';
 
@@ -292,8 +292,8 @@ class Queue {
       const sweep = this.sweeps.of(job);
       return sweep ? sweep.matching.has(job.id) : this.active.has(job.id) || this.ended.has(job.id);
     });
-    const jobs = this.chosen.size > 0 ? [...this.chosen].map((id) => this.jobs.get(id).job)
-      : isFiltered ? all.filter((j) => j.iteration > 0) : [];
+    const chosen = [...this.chosen].map((id) => this.jobs.get(id).job);
+    const jobs = (chosen.length > 0 ? chosen : isFiltered ? all.filter((j) => j.iteration > 0) : []).filter(isOpenToMe);
     this.compare.hidden = jobs.length < (this.chosen.size > 0 ? 1 : 2) || jobs.length > COMPARED_MOST;
     if (this.compare.hidden) return;
     const href = `#/compare?jobs=${jobs.map((j) => encodeURIComponent(j.display_id))}`;
@@ -355,7 +355,7 @@ class Queue {
     if (e.ctrlKey || e.metaKey || e.shiftKey) {
       if (e.target.closest('a')) return;
       this.choose(job);
-    } else if (e.target.closest('[data-act]')) showWhy(job, this.ctx);
+    } else if (e.target.closest('[data-act]') || !isOpenToMe(job)) showWhy(job, this.ctx);
     else if (!e.target.closest('a') && !String(getSelection())) this.ctx.navigate(`#/job/${encodeURIComponent(job.display_id)}`);
   }
 
@@ -371,7 +371,8 @@ class Queue {
       e.preventDefault();
       return;
     }
-    if (e.key === 'w') showWhy(job, this.ctx);
+    const isEnter = e.key === 'Enter' && e.target.matches('[data-row]') && !isOpenToMe(job);
+    if (e.key === 'w' || isEnter) showWhy(job, this.ctx);
     else if (e.key === 'c') confirmAction('cancel', job, this.ctx);
     else if (e.key === 'h') confirmAction(job.state === 'HELD' ? 'release' : 'hold', job, this.ctx);
     else if (e.key === 'r') confirmAction('resize', job, this.ctx);

@@ -3,7 +3,7 @@
 // A row is made once for a job, and only the cells whose text has changed are
 // written again. Nothing here reads the layout.
 import {el, setText} from './dom.js';
-import {about, count, duration, isLive, isPending, number, stateClass} from './format.js';
+import {about, count, duration, isLive, isOpenToMe, isPending, number, stateClass} from './format.js';
 
 // "4", "2..8", "2>4" while it is resized.
 export function gpusText(job) {
@@ -90,8 +90,10 @@ class Row {
     e.dataset.id = job.id;
     this.lead = this; // the row that it stands below, when it is a task's
     const isSweep = Boolean(job.sweepTexts);
-    this.link.href = isSweep ? `#/compare?jobs=${job.display_id}` : `#/job/${encodeURIComponent(job.display_id)}`;
-    if (!isSweep) e.dataset.href = this.link.href;
+    if (isOpenToMe(job)) { // the daemon refuses what the link of another's job asks for
+      this.link.href = isSweep ? `#/compare?jobs=${job.display_id}` : `#/job/${encodeURIComponent(job.display_id)}`;
+      if (!isSweep) e.dataset.href = this.link.href;
+    }
     e.classList.toggle('sweep', isSweep);
     this.act.setAttribute('aria-label', `Why and actions of ${isSweep ? 'sweep' : 'job'} ${job.display_id}`);
   }

@@ -1,7 +1,7 @@
 // sweeps.js - the sweeps of the queue: a row for all tasks, which opens into a row
 // for each; and what is done to all of them at once.
 import {ask, el} from '../dom.js';
-import {STATES, isFinal, isLive, isPending} from '../format.js';
+import {STATES, isFinal, isLive, isOpenToMe, isPending} from '../format.js';
 
 // The state that the row of a sweep has: the first of these that a task has.
 const FIRST = ['RUNNING', 'CHECKPOINTING', 'STARTING', 'STALLED', 'UNKNOWN', 'DISPATCHING', 'NEW', 'QUEUED', 'HELD',
@@ -147,7 +147,7 @@ export async function showSweep(sweep, jobsNow, mayChange, ctx, showTask) {
       worst ? el('p', null, `Task ${worst.display_id} is ${worst.state}: ${worst.reason}.`) : null],
     actions: [
       {text: 'Close'},
-      ctx.config.is_cluster ? null : {text: 'Compare', run: () => { next = 'compare'; }},
+      !isOpenToMe(jobs[0]) ? null : {text: 'Compare', run: () => { next = 'compare'; }},
       worst ? {text: `Why ${worst.display_id}`, run: () => { next = 'why'; }} : null,
       ...sweepActions(jobs, mayChange).map((name) => ({text: `${VERBS[name].verb} sweep`, run: () => { next = name; }})),
     ].filter(Boolean),
