@@ -18,7 +18,7 @@
 #include "jobs/http/http_client.h"
 #include "jobs/http/http_server.h"
 #include "jobs/wire/wire.h"
-#include "scheduler/tools/common/client.h"
+#include "scheduler/web/http_passed.h"
 #include "scheduler/web/web_path.h"
 
 /* A client that has so much to take gets no more until it has taken all. */
@@ -357,40 +357,6 @@ void web_upstream_destroy(struct web_upstream *u)
     free(u);
 }
 
-static int add_header(struct pass *p, const char *name, const char *value,
-                      struct error *err)
-{
-    struct buf line = BUF_INIT;
-    int rc = buf_addf(&line, err, "%s: %s", name, value);
-    struct curl_slist *longer =
-        rc == 0 ? curl_slist_append(p->headers, buf_str(&line)) : NULL;
-    buf_clear(&line);
-    if (rc == 0 && !longer)
-        return error_set(err, ERR_NOMEM, "http header");
-    p->headers = longer ? longer : p->headers;
-    return rc;
-}
-
-static int add_headers(struct pass *p, const struct http_request *req,
-                       struct error *err)
-{
-    struct buf cred = BUF_INIT;
-    int rc = add_header(p, "Expect", "", err);
-    if (rc == 0 && req->body)
-        rc = add_header(p, "Content-Type", "application/json", err);
-    if (rc == 0 && req->idempotency_key)
-        rc = add_header(p, "Idempotency-Key", req->idempotency_key, err);
-    if (rc == 0 && p->up->conf.is_others)
-        rc = add_header(p, WIRE_VIEW, WIRE_VIEW_OTHERS, err);
-    if (rc == 0 && !p->up->socket) {
-        rc = client_authorize(NULL, req, &cred, err);
-        if (rc == 0)
-            rc = add_header(p, "Authorization", buf_str(&cred), err);
-    }
-    buf_clear(&cred);
-    return rc;
-}
-
 /* Each request has a connection of its own: one that was kept may have died,
  * and libcurl would send a request twice. */
 static int set_up(struct pass *p, const struct http_request *req,
@@ -440,7 +406,9 @@ static int begin(struct pass *p, struct error *err)
     p->patience = evtimer_new(p->up->base, on_patience, p);
     if (!p->easy || !p->patience || evtimer_add(p->patience, &head) < 0)
         return error_set(err, ERR_NOMEM, "http request");
-    if (add_headers(p, &req, err) < 0 || set_up(p, &req, err) < 0)
+    if (http_passed_headers(&req, p->up->conf.is_others, !p->up->socket,
+                            &p->headers, err) < 0 ||
+        set_up(p, &req, err) < 0)
         return -1;
     return curl_multi_add_handle(p->up->multi, p->easy) == CURLM_OK
                ? 0
@@ -487,14 +455,22 @@ void web_upstream_pass(struct web_upstream *u, struct http_exchange *x)
     http_watch_left(x, on_left, p);
 }
 
+/* What the daemon does for a POST, it does: that answer is passed on. */
 void web_upstream_cut_streams(struct web_upstream *u)
 {
+    struct error err = ERROR_INIT;
+    (void)error_set(&err, ERR_DENIED,
+                    "the session has ended: open the page again");
     for (struct pass *p = u->first, *next; p; p = next) {
         struct http_exchange *x = p->x;
+        bool is_started = p->is_started;
         next = p->next;
-        if (!p->is_started)
+        if (!is_started && strcmp(http_method(x), "GET") != 0)
             continue;
         pass_free(p);
-        http_stream_cut(x);
+        if (is_started)
+            http_stream_cut(x);
+        else
+            http_reply_err(x, &err);
     }
 }

@@ -47,7 +47,8 @@ void web_upstream_destroy(struct web_upstream *u);
  */
 void web_upstream_pass(struct web_upstream *u, struct http_exchange *x);
 
-/* Cuts the replies that have begun. */
+/* Cuts the replies that have begun, and answers each other GET with 403: a
+ * stream must not begin for a session that has ended. */
 void web_upstream_cut_streams(struct web_upstream *u);
 
 #endif

@@ -67,6 +67,20 @@ static void on_watch(void *arg, struct http_exchange *x)
     atomic_fetch_add(&n_open, 1);
 }
 
+/* No reply; `left` must answer. */
+static void on_hang_left(void *arg)
+{
+    on_refusal(NULL, arg);
+    atomic_fetch_add(&n_closed, 1);
+}
+
+static void on_hang(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    http_watch_left(x, on_hang_left, x);
+    atomic_fetch_add(&n_open, 1);
+}
+
 static size_t flooded;
 
 static void on_flood_drained(void *arg)
@@ -95,13 +109,10 @@ static void on_flood(void *arg, struct http_exchange *x)
 }
 
 static const struct http_route daemon_routes[] = {
-    {"GET", "/v1/jobs", on_others},
-    {"GET", "/v1/nodes", on_all},
-    {"GET", "/v1/gpus", on_another},
-    {"GET", "/v1/jobs/:id", on_refusal},
-    {"GET", "/v1/watch", on_watch},
-    {"GET", "/v1/flood", on_flood},
-    {NULL, NULL, NULL},
+    {"GET", "/v1/jobs", on_others},  {"GET", "/v1/nodes", on_all},
+    {"GET", "/v1/gpus", on_another}, {"GET", "/v1/jobs/:id", on_refusal},
+    {"GET", "/v1/watch", on_watch},  {"GET", "/v1/flood", on_flood},
+    {"GET", "/v1/hang", on_hang},    {NULL, NULL, NULL},
 };
 
 /* ---- what passes on -------------------------------------------------------
@@ -132,8 +143,16 @@ static void on_end(void *arg, struct http_exchange *x)
     http_reply_text(x, 200, "text/plain", "", 0);
 }
 
+static void on_cut(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    web_upstream_cut_streams(up);
+    http_reply_text(x, 200, "text/plain", "", 0);
+}
+
 static const struct http_route web_routes[] = {
     {"GET", "/v1/*", on_pass},
+    {"GET", "/cut", on_cut},
     {"GET", "/end", on_end},
     {NULL, NULL, NULL},
 };
@@ -215,6 +234,19 @@ static void test_still(void)
     (void)close(fd);
 }
 
+/* A stream whose head is on its way would begin after the token has changed. */
+static void test_cut(void)
+{
+    int fd = begin("/v1/hang");
+    wait_for(&n_open, 4, "the daemon has the request");
+    has(ask("/cut"), "HTTP/1.1 200 ");
+    const char *got = hear(fd, NULL);
+    has(got, "HTTP/1.1 403 ");
+    has(got, "the session has ended");
+    wait_for(&n_closed, 5, "S20: a reply that has not begun does not begin");
+    (void)close(fd);
+}
+
 int main(void)
 {
     struct host daemon, web;
@@ -235,6 +267,7 @@ int main(void)
     test_view();
     test_room();
     test_still();
+    test_cut();
     (void)ask("/end");
     host_stop(&web);
     host_stop(&daemon);
