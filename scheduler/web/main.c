@@ -77,7 +77,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
     (void)event_base_loopbreak(s->base);
 }
 
-/* A service that could take neither the new address nor the old one ends. */
+/* A service that listens nowhere any more ends. */
 static void on_reload(evutil_socket_t fd, short what, void *arg)
 {
     struct served *s = arg;

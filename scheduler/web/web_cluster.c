@@ -94,12 +94,6 @@ static int find_group(const char *name, int64_t *ret, struct error *err)
 static int look(struct web_cluster *c, struct error *err)
 {
     const struct conf *conf = &c->conf;
-    if (!conf->controller.web_listen) {
-        (void)error_set(err, ERR_CONFIG,
-                        "it is not set, so this cluster has no page: as in "
-                        "web_listen: \"127.0.0.1:8765\"");
-        return at_key(conf, "controller.web_listen", err);
-    }
     if (conf->controller.web_token_file &&
         read_token(conf->controller.web_token_file, c->token, err) < 0)
         return at_key(conf, "controller.web_token_file", err);
@@ -107,6 +101,16 @@ static int look(struct web_cluster *c, struct error *err)
         find_group(conf->controller.web_group, &c->gid, err) < 0)
         return at_key(conf, "controller.web_group", err);
     return 0;
+}
+
+int web_cluster_check_page(const struct web_cluster *c, struct error *err)
+{
+    if (c->conf.controller.web_listen)
+        return 0;
+    (void)error_set(err, ERR_CONFIG,
+                    "it is not set, so this cluster has no page: as in "
+                    "web_listen: \"127.0.0.1:8765\"");
+    return at_key(&c->conf, "controller.web_listen", err);
 }
 
 int web_cluster_load(const char *path, struct web_cluster *ret,

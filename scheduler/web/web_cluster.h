@@ -21,12 +21,16 @@ struct web_cluster {
  *
  * out  text  the findings of mgpu.yaml are appended, warnings too
  * err  those of conf_load(); ERR_CONFIG with the place in the file: there is no
- *      controller.web_listen, no such group, the file of the token can be read
- *      or written by others, or has something else than 64 hexadecimal digits
+ *      such group, the file of the token can be read or written by others, or
+ *      has something else than 64 hexadecimal digits
  * own  web_cluster_clear() */
 int web_cluster_load(const char *path, struct web_cluster *ret,
                      struct buf *text, struct error *err) MUST_CHECK;
 void web_cluster_clear(struct web_cluster *c);
+
+/* err  ERR_CONFIG with the place in the file: no controller.web_listen */
+int web_cluster_check_page(const struct web_cluster *c,
+                           struct error *err) MUST_CHECK;
 
 /* Whether both are at the same address, for the same group. */
 bool web_cluster_is_same_place(const struct web_cluster *a,

@@ -3,37 +3,41 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/wire/wire.h"
 #include "scheduler/web/web_cluster.h"
 #include "scheduler/web/web_server.h"
 
+enum { DAEMON_CAP = 256 };
+
 struct web_service {
     struct event_base *base;
     const char *config, *url;
-    char daemon[256]; /* its URL */
+    char daemon[DAEMON_CAP]; /* its URL */
     struct web_cluster now;
     struct web_server *w; /* NULL: it listens nowhere */
 };
 
-static int find_daemon(struct web_service *s, struct error *err)
+static int find_daemon(const struct web_service *s, const struct web_cluster *c,
+                       char ret[DAEMON_CAP], struct error *err)
 {
-    const char *socket = s->now.conf.controller.socket;
+    const char *socket = c->conf.controller.socket;
     if (!s->url && !socket)
-        return wire_default_url(s->daemon, sizeof(s->daemon), err);
-    int n = snprintf(s->daemon, sizeof(s->daemon), "%s%s",
+        return wire_default_url(ret, DAEMON_CAP, err);
+    int n = snprintf(ret, DAEMON_CAP, "%s%s",
                      s->url ? "" : "unix:", s->url ? s->url : socket);
-    return n < (int)sizeof(s->daemon)
+    return n < DAEMON_CAP
                ? 0
                : error_set(err, ERR_USAGE, "the daemon's URL is too long");
 }
 
 static int listen_at(struct web_service *s, const struct web_cluster *c,
-                     struct error *err)
+                     const char *daemon, struct error *err)
 {
     const struct web_server_conf conf = {
         .listen = c->conf.controller.web_listen,
-        .daemon = s->daemon,
+        .daemon = daemon,
         .is_read_only = true,
         .cluster = c,
     };
@@ -54,7 +58,9 @@ int web_service_create(struct event_base *base, const char *config,
         free(s);
         return -1;
     }
-    if (find_daemon(s, err) < 0 || listen_at(s, &s->now, err) < 0) {
+    if (web_cluster_check_page(&s->now, err) < 0 ||
+        find_daemon(s, &s->now, s->daemon, err) < 0 ||
+        listen_at(s, &s->now, s->daemon, err) < 0) {
         web_service_destroy(s);
         return -1;
     }
@@ -74,16 +80,35 @@ void web_service_destroy(struct web_service *s)
 /* The new address may have the port of the old one, so the old one goes first,
  * and comes back when the new one cannot be had. The server borrows *fresh. */
 static int move(struct web_service *s, const struct web_cluster *fresh,
-                struct error *err)
+                const char *daemon, struct error *err)
 {
     struct error again;
     web_server_destroy(s->w);
     s->w = NULL;
-    if (listen_at(s, fresh, err) == 0)
+    if (listen_at(s, fresh, daemon, err) == 0) {
+        (void)snprintf(s->daemon, sizeof(s->daemon), "%s", daemon);
         return 0;
-    if (listen_at(s, &s->now, &again) < 0)
+    }
+    if (listen_at(s, &s->now, s->daemon, &again) < 0)
         s->w = NULL;
     return -1;
+}
+
+static int become(struct web_service *s, const struct web_cluster *fresh,
+                  struct error *err)
+{
+    char daemon[DAEMON_CAP];
+    if (web_cluster_check_page(fresh, err) < 0) {
+        web_server_destroy(s->w); /* who takes the key away closes the page */
+        s->w = NULL;
+        return -1;
+    }
+    if (find_daemon(s, fresh, daemon, err) < 0)
+        return -1;
+    bool is_same = web_cluster_is_same_place(fresh, &s->now) &&
+                   strcmp(daemon, s->daemon) == 0;
+    return is_same ? web_server_renew(s->w, fresh, err)
+                   : move(s, fresh, daemon, err);
 }
 
 int web_service_reload(struct web_service *s, struct buf *text,
@@ -92,9 +117,7 @@ int web_service_reload(struct web_service *s, struct buf *text,
     struct web_cluster fresh, old = s->now;
     if (web_cluster_load(s->config, &fresh, text, err) < 0)
         return -1;
-    int rc = web_cluster_is_same_place(&fresh, &old)
-                 ? web_server_renew(s->w, &fresh, err)
-                 : move(s, &fresh, err);
+    int rc = become(s, &fresh, err);
     if (rc == 0)
         s->now = fresh; /* what the server has borrowed stays where it is */
     web_cluster_clear(rc == 0 ? &old : &fresh);

@@ -26,13 +26,15 @@ int web_service_create(struct event_base *base, const char *config,
 void web_service_destroy(struct web_service *s); /* NULL is fine */
 
 /* Reads mgpu.yaml and the token again. With another token all cookies are
- * worth nothing, with another address it listens there.
+ * worth nothing, with another address it listens there, and without one the
+ * page is closed.
  *
  * err  as web_service_create(): what was in force stays, unless
  *      web_service_is_down() */
 int web_service_reload(struct web_service *s, struct buf *text,
                        struct error *err) MUST_CHECK;
-/* It listens nowhere: neither the new address nor the old one could be had. */
+/* It listens nowhere: there is no address any more, or neither the new one nor
+ * the old one could be had. */
 bool web_service_is_down(const struct web_service *s);
 
 const char *web_service_url(const struct web_service *s); /* has no token */

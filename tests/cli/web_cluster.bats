@@ -24,11 +24,13 @@ conf() {
     printf 'version: 1\ncluster: lab\ncontroller:\n' >mgpu.yaml
     for key; do printf '  %s\n' "$key" >>mgpu.yaml; done
 }
-# web_start: $base is what mgpu-web prints, $port its port.
+# web_start [WORD]...: $base is what mgpu-web prints, $port its port. The words
+# are its options; without any it asks the daemon of the test.
 web_start() {
     : >url
-    "$MGPU_BIN/mgpu-web" --cluster --config mgpu.yaml \
-        --url "unix:${ctld_dir:-/nowhere}/sock" >url 2>web.err 3>&- &
+    [ $# -gt 0 ] || set -- --url "unix:${ctld_dir:-/nowhere}/sock"
+    "$MGPU_BIN/mgpu-web" --cluster --config mgpu.yaml "$@" \
+        >url 2>web.err 3>&- &
     web_pid=$!
     wait_for 30 web_up_or_gone
     [ "$(wc -l <url)" -eq 1 ]
@@ -329,6 +331,27 @@ has_log() { api GET "/v1/jobs/$job/logs" | grep -q hush-log; }
     [ "$(ask /v1/jobs --unix-socket mine/next)" = 200 ]
     web_stop
     [ ! -e mine/next ]
+}
+
+@test "S20: a reload finds another daemon, and closes the page" {
+    ctld_start
+    mkdir -m 700 mine
+    conf "web_listen: 'unix:$PWD/mine/sock'" "socket: '$PWD/mine/none'"
+    web_start --
+    base=http://localhost:9999
+    [ "$(ask /v1/jobs --unix-socket mine/sock)" = 503 ]
+    conf "web_listen: 'unix:$PWD/mine/sock'" "socket: '$ctld_dir/sock'"
+    reload 1
+    [ "$(ask /v1/jobs --unix-socket mine/sock)" = 200 ]
+    # Without web_listen there is no page.
+    conf "socket: '$ctld_dir/sock'"
+    reload 2
+    status=0
+    wait "$web_pid" || status=$?
+    web_pid=
+    [ "$status" -eq 78 ]
+    [ ! -e mine/sock ]
+    grep -q '^mgpu-web: .*controller.web_listen: it is not set' web.err
 }
 
 @test "S20: viewers do not take the daemon's room" {
