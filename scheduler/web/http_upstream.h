@@ -26,8 +26,8 @@ struct web_upstream_conf {
     /* Requests at a time, and how many of them may be streams (/v1/watch);
      * 0: no limit. Past it a client is told to come again. */
     int32_t max_passes, max_streams;
-    /* A client that has taken nothing for so long while much waits for it is
-     * cut; 0: it may stand still for any time. */
+    /* A client that is 256 KiB behind is cut when it has not taken all of them
+     * for so long; 0: it may take any time. */
     double still_s;
 };
 /* err  ERR_INVAL another form of URL, ERR_NOMEM */
