@@ -59,9 +59,12 @@ uint32_t rpc_partition_default(const char *names, bool *ret_is_default);
 /* Remembers each MaxWall. */
 int rpc_partition_walls_read(const assoc_mgr_info_msg_t *m,
                              struct error *err) MUST_CHECK;
-/* The shortest that may be a job's, in minutes; 0: none is known. qos NULL: the
- * job names none, and may get any. */
-uint32_t rpc_partition_wall(uid_t uid, const char *qos);
+/* The shortest that may be a job's and is no shorter than `least`, in minutes;
+ * 0: none is known. It is that of the user's association, of the QOS that the
+ * job names, or of the QOS of a partition, as of the last call for partitions.
+ * A job that names no QOS may get any. */
+uint32_t rpc_partition_wall(uid_t uid, const struct alloc_where *where,
+                            double least);
 /* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
 int rpc_partitions_check(const char *names, struct error *err) MUST_CHECK;

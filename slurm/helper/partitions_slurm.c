@@ -102,7 +102,8 @@ uint32_t rpc_partition_default(const char *names, bool *ret_is_default)
 /* ---- MaxWall of QOSes and associations ------------------------------------
  *
  * Where a partition has no DefaultTime, Slurm gives a job that names no limit
- * the shortest of the partition's MaxTime and these. The thread that looks at
+ * the shortest of the partition's MaxTime and these. A job that names a longer
+ * one never starts. The thread that looks at
  * Slurm reads them; a thread that submits asks. What PrivateData hides is not
  * known. */
 struct wall {
@@ -167,22 +168,41 @@ int rpc_partition_walls_read(const assoc_mgr_info_msg_t *m, struct error *err)
     return rc;
 }
 
-uint32_t rpc_partition_wall(uid_t uid, const char *qos)
+static bool is_named(const struct wall *w, const char *qos)
 {
-    uint32_t least = 0;
+    return qos && strncmp(w->name, qos, sizeof(w->name) - 1) == 0;
+}
+
+/* Whether it is the QOS of one of these partitions. */
+static bool is_partitions(const struct wall *w, const char *names)
+{
+    bool is = false;
+    (void)pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; known && !is && i < known->record_count; i++) {
+        const partition_info_t *p = &known->partition_array[i];
+        is = is_named(w, p->qos_char) && is_meant(p, names);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return is;
+}
+
+uint32_t rpc_partition_wall(uid_t uid, const struct alloc_where *where,
+                            double least)
+{
+    uint32_t ret = 0;
     (void)pthread_mutex_lock(&walls_lock);
     const struct wall *all =
         (const struct wall *)(const void *)known_walls.data;
     for (size_t i = 0; i < known_walls.len / sizeof(*all); i++) {
-        bool is_its = all[i].is_qos
-                          ? !qos || strncmp(all[i].name, qos,
-                                            sizeof(all[i].name) - 1) == 0
-                          : all[i].uid == uid;
-        if (is_its && (least == 0 || all[i].minutes < least))
-            least = all[i].minutes;
+        const struct wall *w = &all[i];
+        bool is_its = w->is_qos ? !where->qos || is_named(w, where->qos) ||
+                                      is_partitions(w, where->partition)
+                                : w->uid == uid;
+        if (is_its && w->minutes >= least && (ret == 0 || w->minutes < ret))
+            ret = w->minutes;
     }
     (void)pthread_mutex_unlock(&walls_lock);
-    return least;
+    return ret;
 }
 
 /* ---- news for the daemon --------------------------------------------------

@@ -87,14 +87,30 @@ static void say_size(job_desc_msg_t *d, const struct alloc_req *r,
         d->shared = 0;
 }
 
+/* 0: no limit. */
+static uint32_t shorter(uint32_t a, uint32_t b)
+{
+    return a > 0 && (b == 0 || a < b) ? a : b;
+}
+
 /* The shortest limit that Slurm may give a job that names none; 0: not known.
  */
 static uint32_t own_minutes(const struct alloc_req *r)
 {
     bool is_default = false;
     uint32_t minutes = rpc_partition_default(r->where.partition, &is_default);
-    uint32_t wall = is_default ? 0 : rpc_partition_wall(r->uid, r->where.qos);
-    return wall > 0 && (minutes == 0 || wall < minutes) ? wall : minutes;
+    uint32_t wall = is_default ? 0 : rpc_partition_wall(r->uid, &r->where, 0);
+    return shorter(minutes, wall);
+}
+
+/* The longest limit that Slurm takes for a job that names one; 0: any. A
+ * MaxWall that is shorter than the job's is left out: Slurm says so. */
+static uint32_t most_minutes(const struct alloc_req *r)
+{
+    uint32_t most = rpc_partition_minutes(r->where.partition);
+
+    return shorter(most,
+                   rpc_partition_wall(r->uid, &r->where, r->limit_s / 60));
 }
 
 static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
@@ -103,8 +119,7 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
     double warn_s;
     if (r->limit_s > 0) {
         double minutes =
-            time_limit_minutes(r->limit_s, c->limit_margin_s,
-                               rpc_partition_minutes(r->where.partition));
+            time_limit_minutes(r->limit_s, c->limit_margin_s, most_minutes(r));
         d->time_limit = (uint32_t)minutes;
         warn_s = time_limit_warning_s(r->grace_s, r->limit_s, c->limit_margin_s,
                                       minutes);

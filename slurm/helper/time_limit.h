@@ -13,7 +13,7 @@
  *
  * in  limit_s   of the job, above 0
  *     margin_s  how much later Slurm's is, 0 or more
- *     most      minutes that the partition takes; 0: any. The margin never
+ *     most      minutes that Slurm takes of this job; 0: any. The margin never
  *               makes a limit longer that fits without it. */
 double time_limit_minutes(double limit_s, double margin_s, double most);
 

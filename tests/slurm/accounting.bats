@@ -39,8 +39,8 @@ teardown() {
         "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
     [ -z "$quota" ] || quota gres/gpu=-1,gres/gpu:h100=-1
     [ -z "$quota" ] || own_quota gres/gpu=-1
-    sacctmgr -i modify qos normal set MaxWall=-1 >/dev/null || :
-    scontrol update partitionname=batch maxtime=unlimited
+    sacctmgr -i modify qos normal,closed set MaxWall=-1 >/dev/null || :
+    scontrol update partitionname=batch maxtime=unlimited qos=
     slurm_calm
 }
 
@@ -261,6 +261,29 @@ max_wall() {
     [ "$(job_state "$id")" = TIMEOUT ]
     # Not before 60 s by Slurm's clock, which counts whole seconds.
     [ "$(sacct -nPX -j "$(native_id "$id")" -o ElapsedRaw)" -ge 59 ]
+}
+
+# wall_runs [KEY=VALUE]: a job of ten minutes does, and has no more in Slurm.
+wall_runs() {
+    conf_slurm='  limit_margin: 200s'
+    ctld_start
+    spec walled 1
+    wait_for 60 dry_says walled 'starts     now'
+    id=$(saver walled 1 "$@")
+    wait_for 60 runs_on "$id" 1
+    scontrol show job "$(native_id "$id")" | grep 'TimeLimit=00:10:00 '
+}
+
+@test "the margin makes no limit longer than the MaxWall of a QOS" {
+    max_wall 10
+    wall_runs
+}
+
+@test "nor than that of a partition's QOS" {
+    at_night
+    sacctmgr -i modify qos closed set MaxWall=10 >/dev/null
+    scontrol update partitionname=batch qos=closed
+    wall_runs policy.qos=normal
 }
 
 @test "mgpu-sim reads what this Slurm's sacct and scontrol print" {
