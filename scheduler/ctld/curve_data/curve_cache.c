@@ -119,16 +119,17 @@ static struct kept *take(struct curve_cache *cache,
 /* Those that were not asked for the longest are the last ones. */
 static void drop_oldest(struct curve_cache *cache)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, n = 0;
     struct kept *gone = NULL;
     (void)pthread_mutex_lock(&cache->lock);
     for (struct kept **p = &cache->first; *p && !gone; p = &(*p)->next) {
         bytes += sizeof(**p) + thinning_bytes(&(*p)->read.curve);
-        if (bytes > cache->max_bytes && *p != cache->first) {
+        if ((bytes > cache->max_bytes && n > 0) || n == CURVE_CACHE_CURVES) {
             gone = *p;
             *p = NULL;
             break;
         }
+        n++;
     }
     (void)pthread_mutex_unlock(&cache->lock);
     for (struct kept *next = NULL; gone; gone = next) {

@@ -2,8 +2,9 @@
  * reads only the rows that are new since.
  *
  * Threads: one, the reader's, calls curve_cache_read(); any may call the
- * others. The cache holds a bounded number of bytes; the curves that were not
- * asked for the longest go first, and are read again when they are asked for.
+ * others. The cache holds a bounded number of bytes and of curves; those that
+ * were not asked for the longest go first, and are read again when they are
+ * asked for.
  */
 #ifndef MGPU_SCHEDULER_CTLD_CURVE_DATA_CURVE_CACHE_H
 #define MGPU_SCHEDULER_CTLD_CURVE_DATA_CURVE_CACHE_H
@@ -19,6 +20,9 @@ struct metric_row;
 enum {
     CURVE_CACHE_POINTS = 1024,    /* of a curve: about 120 KiB */
     CURVE_CACHE_BYTES = 64 << 20, /* of a daemon: 500 such curves and more */
+    /* However short they are: each batch of rows looks at all of them, and
+     * anybody may ask for names that there are not. */
+    CURVE_CACHE_CURVES = 4096,
 };
 
 int curve_cache_create(size_t max_bytes, struct curve_cache **ret,

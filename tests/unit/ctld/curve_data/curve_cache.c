@@ -288,6 +288,28 @@ static void test_bound(void)
     curve_cache_destroy(NULL);
 }
 
+/* However short they are. */
+static void test_number(void)
+{
+    struct curve_cache *cache = NULL;
+    struct error err = ERROR_INIT;
+    int64_t n = 0;
+    is_int(curve_cache_create(CURVE_CACHE_BYTES, &cache, &err), 0, "a cache");
+    list.n = 0;
+    add(1, 0, 1);
+    for (uint64_t job = 1; job <= CURVE_CACHE_CURVES + 1; job++) {
+        const struct curve_read like = curve(job, "loss", 1);
+        (void)read_all(cache, &like, &n);
+    }
+    const struct curve_read second = curve(2, "loss", 1);
+    const struct curve_read first = curve(1, "loss", 1);
+    (void)read_all(cache, &second, &n);
+    is_int(n, 0, "as many short curves as allowed are kept");
+    (void)read_all(cache, &first, &n);
+    is_int(n, 1, "and the one before them is read again");
+    curve_cache_destroy(cache);
+}
+
 int main(void)
 {
     list.base.metrics = &ops;
@@ -295,5 +317,6 @@ int main(void)
     test_late_rows();
     test_any_order();
     test_bound();
+    test_number();
     return tap_done();
 }
