@@ -74,6 +74,33 @@ class SweepTest(PageTest):
         until(lambda: self.js("return !!document.querySelector('[aria-label=\"Jobs that have ended\"] [data-row].sweep')"), "it has ended")
         self.until_ids(f"\u25be {first}", f"{first}_2")
 
+    def test_a_sweep_that_goes_on_counts_all_of_its_tasks(self):
+        first = self.sweep("counted", n=3, script="exit 0")
+        self.daemon.api("POST", f"/v1/jobs/{first}_0/release", {})
+        self.open("queue?name=nobody")
+        self.js("""const set = window.setInterval, now = Date.now;
+            window.forgets = [];
+            window.setInterval = (f, ms) => { if (ms === 60000) window.forgets.push(f); return set(f, ms); };
+            window.later = () => { Date.now = () => now() + 7200000; window.forgets.forEach((f) => f()); };
+            location.hash = '#/queue?name=counted&since=1h';""")
+        until(lambda: "1/3 ended" in self.head(first).text, lambda: f"one has ended: {self.head(first).text}")
+        # Two hours later the page forgets what ended more than an hour ago.
+        text = self.driver.execute_async_script("""const done = arguments[1], frame = requestAnimationFrame;
+            window.later();
+            frame(() => frame(() => frame(() => done(arguments[0].textContent))));""", self.head(first))
+        self.assertIn("1/3 ended", text)
+        self.daemon.api("POST", f"/v1/jobs/{first}/cancel", {})
+        until(lambda: (self.js("window.later()"), self.ids())[1] == [], "no task is left, and the sweep goes")
+
+    def test_its_time_is_that_of_the_task_that_has_run_the_longest(self):
+        longest = lambda *known: self.driver.execute_async_script(
+            "const [known, done] = arguments; import('/queue/sweeps.js').then((m) => done(m.longestOf(known, 90000)))", known)
+        job = lambda at, state, elapsed_s, started=None: {"at": at, "job": {"state": state, "elapsed_s": elapsed_s, "started": started}}
+        self.open("queue")
+        new, old = job(90000, "RUNNING", 5, "b"), job(30000, "RUNNING", 10, "a")
+        self.assertEqual(longest(job(0, "HELD", None), old, new), {"elapsed_s": 70, "started": "a"})
+        self.assertEqual(longest(new, job(0, "COMPLETED", 60, "a")), {"elapsed_s": 60, "started": None})
+
     def test_one_question_cancels_all_tasks(self):
         first = self.sweep("victims", hold=False)
         until(lambda: sorted(self.states(first)) == ["QUEUED", "QUEUED", "RUNNING", "RUNNING"], "two run")

@@ -176,10 +176,12 @@ class Queue {
   }
 
   // A page that stays open for days forgets jobs that ended before its period,
-  // and keeps the newest ENDED_MOST of them.
+  // and keeps the newest ENDED_MOST of them. A sweep counts all of its tasks until
+  // the last one has ended.
   prune() {
     this.setSince();
-    const ended = [...this.jobs.values()].filter(({job}) => isFinal(job.state) && job.ended)
+    const all = [...this.jobs.values()], goOn = new Set(all.filter(({job}) => job.sweep && !isFinal(job.state)).map(({job}) => job.sweep));
+    const ended = all.filter(({job}) => isFinal(job.state) && job.ended && !goOn.has(job.sweep))
       .map(({job}) => ({id: job.id, ms: Date.parse(job.ended)})).sort((a, b) => b.ms - a.ms);
     const gone = ended.filter(({id, ms}, i) => (i >= ENDED_MOST || ms < this.sinceMs) && !this.chosen.has(id));
     if (ended.length - gone.length >= ENDED_MOST) this.isCut = true;

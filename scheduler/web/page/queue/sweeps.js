@@ -30,9 +30,21 @@ export function worstOf(jobs) {
   return worst;
 }
 
+// How long the task that has run the longest has run at a time in ms, and since
+// when, null if it has ended. known: {job, at}, at is when the daemon said it.
+export function longestOf(known, at) {
+  let longest = {elapsed_s: 0, started: null};
+  for (const {job, at: saidAt} of known) {
+    const runs = isLive(job.state) && job.started, s = job.elapsed_s + (runs ? (at - saidAt) / 1000 : 0);
+    if (s > longest.elapsed_s) longest = {elapsed_s: s, started: runs ? job.started : null};
+  }
+  return longest;
+}
+
 // What the row of a sweep shows, with the members of a job. Its number sorts
 // before those of its tasks, and is none of a job.
-function summaryOf(id, jobs, isOpen) {
+function summaryOf(id, known, at, isOpen) {
+  const jobs = known.map((k) => k.job);
   const first = jobs[0], live = jobs.filter((j) => isLive(j.state)), ended = jobs.filter((j) => isFinal(j.state)).length;
   const worst = worstOf(jobs);
   const gpus = live.reduce((sum, j) => sum + (j.gpus || 0), 0);
@@ -42,8 +54,7 @@ function summaryOf(id, jobs, isOpen) {
     state: FIRST.find((s) => jobs.some((j) => j.state === s)) || first.state,
     gpus, position: waits.length > 0 ? Math.min(...waits) : 0,
     iteration: ended, iterations_total: jobs.length,
-    elapsed_s: Math.max(...jobs.map((j) => (Number.isFinite(j.elapsed_s) ? j.elapsed_s : 0))),
-    started: live.length > 0 ? first.started : null, eta_s: null, start_in_s: null,
+    ...longestOf(known, at), eta_s: null, start_in_s: null,
     reason: worst ? worst.reason : null, place: null,
     sweepTexts: {
       id: `${isOpen ? '\u25be' : '\u25b8'} ${id}`, labels: countsText(jobs), step: `${ended}/${jobs.length} ended`,
@@ -101,7 +112,8 @@ export class Sweeps {
       sweep.rows.remove(sweep.rowId);
     }
     sweep.rows = rows;
-    if (rows) rows.put(summaryOf(sweep.id, jobs, sweep.isOpen), Math.max(...known.map((k) => k.at)), null, sweep.isOpen);
+    const at = Math.max(...known.map((k) => k.at));
+    if (rows) rows.put(summaryOf(sweep.id, known, at, sweep.isOpen), at, null, sweep.isOpen);
     if (sweep.ids.size === 0) this.byId.delete(sweep.id);
     return isMoved && sweep.isOpen && rows !== null;
   }
