@@ -97,8 +97,8 @@ static int add_id(struct buf *out, uint64_t id, struct error *err)
     return buf_add(out, &id, sizeof(id), err);
 }
 
-static int add_awaited(const struct engine_task *tasks, size_t n,
-                       struct buf *out, struct error *err)
+static int add_awaited(const struct engine *e, const struct engine_task *tasks,
+                       size_t n, struct buf *out, struct error *err)
 {
     const struct job *last = NULL;
     int rc = 0;
@@ -108,7 +108,7 @@ static int add_awaited(const struct engine_task *tasks, size_t n,
         bool is_new = !last || !waits_alike(last, job);
         for (size_t k = 0; is_new && rc == 0 && k < job->n_depends; k++)
             rc = add_id(out, job->depends[k].job, err);
-        const uint64_t parent = parent_id_of(tasks[i].read);
+        const uint64_t parent = parent_id_of(e, tasks[i].read);
         if (rc == 0 && parent > 0)
             rc = add_id(out, parent, err);
         last = job;
@@ -155,8 +155,8 @@ int engine_needs(struct engine *e, const struct engine_submit *req,
         return 0;
     if (req->key)
         id = eng_past_key(e, req->uid, req->key);
-    int rc =
-        id > 0 ? add_id(&all, id, err) : add_awaited(tasks, n_tasks, &all, err);
+    int rc = id > 0 ? add_id(&all, id, err)
+                    : add_awaited(e, tasks, n_tasks, &all, err);
     uint64_t *ids = (uint64_t *)(void *)all.data;
     if (rc == 0 && all.len > 0)
         n = pick_past(e, ids, all.len / sizeof(*ids));

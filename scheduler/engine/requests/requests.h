@@ -18,24 +18,36 @@ struct engine_read {
     size_t sweep_at; /* offset of the sweep's id in the text; 0: no sweep */
     bool is_used;
 };
+struct fit_memo;
+/* What the tasks of a sweep have in common. The caller sets fit and zeroes the
+ * rest. Valid while the engine takes one request. */
+struct prepare_memo {
+    struct fit_memo *fit;
+    const struct engine_read *from; /* the last one whose parent was found by
+                                       its number */
+    bool is_best; /* `from` names the parent's best checkpoint */
+};
 /* Checks whether the parsed spec, or its draft, may be entered for req.
  * in   memo  cache for jobs of the same request; or NULL */
-struct fit_memo;
 int eng_prepare(struct engine *e, const struct engine_submit *req,
-                struct engine_read *io, struct fit_memo *memo,
+                struct engine_read *io, struct prepare_memo *memo,
                 struct error *err) MUST_CHECK;
 /* The same for the i-th task. */
 int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
-                     struct engine_read *io, struct fit_memo *memo,
+                     struct engine_read *io, struct prepare_memo *memo,
                      struct error *err) MUST_CHECK;
-/* The job or sweep that train.resume_from names by its number; 0: none. */
-uint64_t parent_id_of(const struct engine_read *r);
+/* The job or sweep that train.resume_from names by its number, or in whose
+ * directory it lies, if that is where the daemon makes them now; 0: none. A
+ * directory with the user's name is found only after the draft, which sets the
+ * user. */
+uint64_t parent_id_of(const struct engine *e, const struct engine_read *r);
 /* Finds the job that train.resume_from names, and its checkpoints.
+ * in   memo  NULL: no cache
  * err  ERR_INVAL user uid may not go on from it, and why; those of
  *      engine_recall() */
 int parent_find(struct engine *e, int64_t uid, struct engine_read *io,
-                struct error *err) MUST_CHECK;
+                struct prepare_memo *memo, struct error *err) MUST_CHECK;
 /* Stages the prepared job under the next id, and empties io.
  * in   sweep  id of its sweep; or 0 */
 int eng_enter(struct engine *e, const struct engine_submit *req,

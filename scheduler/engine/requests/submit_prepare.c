@@ -207,15 +207,15 @@ static int take_read(const struct engine *e, const struct engine_submit *req,
 }
 
 int eng_prepare(struct engine *e, const struct engine_submit *req,
-                struct engine_read *io, struct fit_memo *memo,
+                struct engine_read *io, struct prepare_memo *memo,
                 struct error *err)
 {
     if (take_read(e, req, io, err) < 0)
         return -1;
     const struct job *job = &io->rec->job;
-    return check_fits(e, job, memo, err) < 0 ||
+    return check_fits(e, job, memo ? memo->fit : NULL, err) < 0 ||
                    eng_check_depends(e, job, err) < 0 ||
-                   parent_find(e, req->uid, io, err) < 0 ||
+                   parent_find(e, req->uid, io, memo, err) < 0 ||
                    eng_check_limits(e, job, err) < 0
                ? -1
                : 0;
@@ -223,7 +223,7 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
 
 int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
-                     struct engine_read *io, struct fit_memo *memo,
+                     struct engine_read *io, struct prepare_memo *memo,
                      struct error *err)
 {
     if (eng_prepare(e, req, io, memo, err) < 0)

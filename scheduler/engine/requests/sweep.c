@@ -26,7 +26,8 @@ static int prepare(struct engine *e, const struct engine_submit *req,
                    const struct engine_sweep *sweep, struct engine_read **all,
                    struct error *err)
 {
-    struct fit_memo memo = {.next = 0};
+    struct fit_memo fit = {.next = 0};
+    struct prepare_memo memo = {.fit = &fit};
 
     for (size_t i = 0; i < sweep->n; i++) {
         const struct engine_task *t = &sweep->tasks[i];

@@ -47,8 +47,8 @@ int engine_archive_read(struct store *s, const char *jobs_dir, uint64_t first,
 /* The same from the summaries, which takes a tenth of the time. These members
  * of struct job are set: id, state, uid, name, user, kind, reason, reported,
  * place, priority, gpus_min, gpus_max, gpus, attempt, exit_code, sweep, task,
- * number, limit_s, the times of its submit, start and end, and its progress.
- * NULL: the job has no summary, and must be read.
+ * number, limit_s, the times of its submit, start and end, its progress, and
+ * parent and parent_name. NULL: the job has no summary, and must be read.
  * in   io  NULLs, or jobs of either function that are not needed any more:
  *      their memory is reused
  * out  io[last - first + 1]; NULLs on failure */
