@@ -126,7 +126,7 @@ layers := base jobs kernels db slurm policy engine ctld tools web sim worker mod
 # ($(B)/lib/%.closed).
 under = $(addprefix $(1)/,$(2))
 rooms_base    := jobs/base jobs/http
-rooms_jobs    := jobs $(call under,jobs,text schema spec wire conf log)
+rooms_jobs    := jobs $(call under,jobs,text schema spec wire conf log advice)
 rooms_kernels := $(call under,kernels,exec ops cv llm) kernels
 rooms_db      := db db/mem db/sqlite
 rooms_slurm   := slurm $(call under,slurm,launch as_user protocol local fake \

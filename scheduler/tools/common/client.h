@@ -8,6 +8,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/wire/field.h"
 #include "scheduler/tools/common/options.h"
 
 struct client;
@@ -52,27 +53,13 @@ int client_stream(struct client *c, const char *path, double timeout_s,
                               struct error *err),
                   void *arg, struct error *err) MUST_CHECK;
 
-/* ---- fields of a reply; absent and null have the given default ----------- */
-double field_real(const json_t *o, const char *key); /* NAN if absent */
-int64_t field_int(const json_t *o, const char *key, int64_t absent);
-const char *field_str(const json_t *o, const char *key); /* "" if absent */
-/* For a node: how many GPUs of a type, and in ret_from the index of the first.
- * Absurdly large numbers are cut. */
-int64_t field_gpus(const json_t *node, int64_t *ret_from);
-/* RFC 3339 in UTC, as the daemon writes it, in seconds since 1970; NAN if
- * absent. */
-double field_time(const json_t *o, const char *key);
+/* ---- jobs of a reply ----------------------------------------------------- */
 /* The state of an attempt. The daemon stores the state in which the job left
  * it: an attempt that ended and was followed by another is shown as REQUEUED,
  * not as RUNNING. */
 const char *attempt_state(const json_t *attempt);
 /* Whether it has devices, or has been assigned some. */
 bool job_is_live(const json_t *job);
-bool field_yes(const json_t *o, const char *key);
-/* "key=value, ..." of an object, without the key `without` (NULL: all); values
- * as JSON, except strings. NULL: out of memory.
- * own  the caller frees it */
-char *field_pairs(const json_t *o, const char *without);
 
 /* Prints o on standard output, in one line. o NULL: building it ran out of
  * memory. */

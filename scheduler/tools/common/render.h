@@ -12,6 +12,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/text/render_time.h"
 
 struct render_style {
     int columns; /* 0: not a terminal, and nothing is cut */
@@ -71,12 +72,6 @@ char *render_escape(const char *text, char *out, size_t cap);
 /* Wraps lines longer than `columns`, between two parts (two or more blanks
  * separate them), else at a blank; the continuation is indented to the text. */
 void render_wrapped(const char *text, int columns, FILE *out);
-/* "0:07", "1:02:03", "2-03:04:05"; "-" for NAN. */
-char *render_duration(double s, char *out, size_t cap);
-/* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */
-char *render_time(double s, char *out, size_t cap);
-/* "~2m", "~1h", "~3d": rounded, because the estimate changes constantly. */
-char *render_about(double s, char *out, size_t cap);
 /* An accuracy of 0 to 1 as "95.50 %"; a program may report another scale, which
  * is shown as it is: "95.5"; "-" for NAN. */
 char *render_accuracy(double v, char *out, size_t cap);

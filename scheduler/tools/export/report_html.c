@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/advice/advice.h"
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_editor.h"
 #include "jobs/state.h"
@@ -422,7 +423,7 @@ static int read_eff(struct client *c, const char *word, json_t *job,
                     (values && json_object_set(job, "values", values) < 0)))
         rc = error_set(err, ERR_NOMEM, "report");
     if (rc == 0)
-        rc = show_eff_row(job, iterations, scaling, ret, err);
+        rc = advice_row(job, iterations, scaling, ret, err);
     json_decref(scaling);
     json_decref(values);
     return rc;

@@ -2,6 +2,7 @@
  * fetch.h.
  */
 #include "scheduler/tools/views/fetch.h"
+#include "jobs/advice/advice.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -315,7 +316,7 @@ static int eff_of(struct client *c, const struct fetch *f, const char *word,
     if (rc == 0 && !rows)
         rc = show_eff(&f->show, job, its, scaling, err);
     else if (rc == 0)
-        rc = show_eff_row(job, its, scaling, &row, err);
+        rc = advice_row(job, its, scaling, &row, err);
     if (row && json_array_append_new(rows, row) < 0)
         rc = error_set(err, ERR_NOMEM, "efficiency");
     json_decref(job);

@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "jobs/wire/cells.h"
 #include "scheduler/tools/common/metric_set.h"
 #include "scheduler/tools/common/render.h"
 
@@ -72,16 +73,10 @@ int show_profile(const struct show_conf *s, const json_t *reply,
 int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err) MUST_CHECK;
 /* mgpu.job/1, mgpu.iterations/1 and mgpu.scaling/1: how well the job used its
- * resources, and what to change. The job's "events", its "profile" as
- * mgpu.profile/1 and its "values" and "first_values" as mgpu.values/1 are used
- * if present. */
+ * resources, and what to change, see advice.h. */
 int show_eff(const struct show_conf *s, const json_t *job,
              const json_t *iterations, const json_t *scaling,
              struct error *err) MUST_CHECK;
-/* The same as a row of mgpu.eff/1. own  *ret: json_decref() */
-int show_eff_row(const json_t *job, const json_t *iterations,
-                 const json_t *scaling, json_t **ret,
-                 struct error *err) MUST_CHECK;
 /* mgpu.eff/1 of several jobs. */
 int show_eff_rows(const struct show_conf *s, const json_t *reply,
                   struct error *err) MUST_CHECK;
@@ -140,13 +135,6 @@ json_t *sweep_rows_ready(const struct sweep_rows *r);
 /* Highlighting of the state of a job or an attempt: running is good, lost is
  * bad, and states that need a person are odd. */
 enum render_paint show_state_paint(const char *state);
-/* The index of a column, or -1. */
-int cells_column(const json_t *reply, const char *name);
-/* "Infinity" and "-Infinity" are numbers, too; NAN when absent or null. */
-double cells_number(const json_t *v);
-double show_cell(const json_t *row, int column);
-/* Whether any row has a number there. */
-bool cells_has(const json_t *reply, const char *name);
 /* The job, or the directory, whose checkpoint a job began with, in a line;
  * nothing if there is none. */
 void show_parent(const struct show_conf *s, const json_t *job);

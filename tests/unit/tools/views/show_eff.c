@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/advice/advice.h"
 #include "scheduler/tools/views/show.h"
 #include "tests/tap.h"
 
@@ -247,7 +248,7 @@ static void test_warm_up(void)
                          : strstr(shown, "warm") == NULL,
            "its first iterations took %g s", cases[i].s);
         ok(strstr(shown, "nothing stands out") != NULL, "and no more");
-        is_int(show_eff_row(job, rows, none, &row, &err), 0, "as a row");
+        is_int(advice_row(job, rows, none, &row, &err), 0, "as a row");
         is_int((long long)json_array_size(json_object_get(row, "notes")), 0,
                "it is no note: nothing is to be changed");
         json_decref(row);
@@ -363,8 +364,8 @@ static void test_rows(void)
                        "\"COMPLETED\",\"gpus\":2,\"elapsed_s\":60,"
                        "\"limit_s\":3600,\"spec\":{}}}");
     json_t *with = NULL, *without = NULL;
-    is_int(show_eff_row(job, its, scaling, &with, &err), 0, "a row");
-    is_int(show_eff_row(job, none, none, &without, &err), 0, "an empty one");
+    is_int(advice_row(job, its, scaling, &with, &err), 0, "a row");
+    is_int(advice_row(job, none, none, &without, &err), 0, "an empty one");
     ok(json_is_real(json_object_get(with, "waiting_for_data")), "shares");
     ok(json_is_null(json_object_get(without, "computing")), "none of nothing");
     is_str(
@@ -416,7 +417,7 @@ static void test_unknown(void)
     json_t *none = load("{\"columns\":[],\"rows\":[]}");
     json_t *job =
         load("{\"job\":{\"id\":7,\"state\":\"COMPLETED\",\"gpus\":1}}");
-    is_int(show_eff_row(job, its, none, &row, &err), 0, "without phases");
+    is_int(advice_row(job, its, none, &row, &err), 0, "without phases");
     ok(json_is_null(json_object_get(row, "computing")) &&
            json_is_null(json_object_get(row, "waiting_for_data")),
        "an unknown share is null");
@@ -479,7 +480,7 @@ static void test_used(void)
         (void)fclose(conf.out);
         if (!ok(strstr(shown, cases[i].want) != NULL, "bars"))
             tap_diag("%s", shown);
-        is_int(show_eff_row(job, none, none, &row, &err), 0, "a row");
+        is_int(advice_row(job, none, none, &row, &err), 0, "a row");
         const json_t *memory = json_object_get(row, "gpu_memory");
         const json_t *cpu = json_object_get(row, "cpu");
         ok(isnan(cases[i].memory)

@@ -1,6 +1,6 @@
 /* gpu_figures.h - what is known of how well a job used its GPUs. */
-#ifndef MGPU_SCHEDULER_TOOLS_COMMON_GPU_FIGURES_H
-#define MGPU_SCHEDULER_TOOLS_COMMON_GPU_FIGURES_H
+#ifndef MGPU_JOBS_ADVICE_GPU_FIGURES_H
+#define MGPU_JOBS_ADVICE_GPU_FIGURES_H
 
 #include <jansson.h>
 #include <stdint.h>

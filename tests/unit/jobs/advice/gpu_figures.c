@@ -1,12 +1,11 @@
 /* gpu_figures.c - the share of a GPU's limit that a job reached, and the advice
  * that follows from it. */
-#include "scheduler/tools/common/gpu_figures.h"
+#include "jobs/advice/gpu_figures.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/tools/views/show.h"
 #include "tests/tap.h"
 
 static json_t *load(const char *text)

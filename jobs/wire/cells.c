@@ -1,12 +1,8 @@
-/* cells.c - helpers for tables: read a cell of a reply, print remarks that
- * several views share.
- */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+/* cells.c - see cells.h. */
+#include "jobs/wire/cells.h"
 
-#include "scheduler/tools/common/client.h"
-#include "scheduler/tools/views/show.h"
+#include <math.h>
+#include <string.h>
 
 int cells_column(const json_t *reply, const char *name)
 {
@@ -48,26 +44,4 @@ bool cells_has(const json_t *reply, const char *name)
             return true;
     }
     return false;
-}
-
-bool cells_removed(FILE *out, const json_t *reply)
-{
-    bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;
-    if (!field_yes(reply, "rows_removed"))
-        return false;
-    (void)fprintf(out,
-                  "its rows %s removed: it ended longer ago than "
-                  "store.metrics_retention keeps them\n",
-                  has_some ? "are being" : "were");
-    return true;
-}
-
-const char *cells_asked(const json_t *event)
-{
-    const json_t *detail = json_object_get(event, "detail");
-    bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&
-              field_int(event, "uid", -1) >= 0 &&
-              !json_object_get(detail, "for_job") &&
-              !json_object_get(detail, "to_gpus");
-    return is ? "asked to be queued again" : NULL;
 }

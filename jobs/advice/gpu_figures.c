@@ -1,12 +1,12 @@
 /* gpu_figures.c - see gpu_figures.h. */
-#include "scheduler/tools/common/gpu_figures.h"
+#include "jobs/advice/gpu_figures.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "scheduler/tools/common/client.h"
-#include "scheduler/tools/views/show.h"
+#include "jobs/wire/cells.h"
+#include "jobs/wire/field.h"
 
 enum { WARM_UP = 3 }; /* iterations of an attempt */
 
