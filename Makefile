@@ -135,7 +135,7 @@ rooms_policy  := scheduler/policy
 rooms_engine  := $(call under,scheduler/engine,events table store rules plan \
                    attempts requests) scheduler/engine
 rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
-                   curve_data maintenance usage ingest job_list curves api) \
+                   curve_data maintenance usage ingest job_list curves efficiency api) \
                    scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)

@@ -54,6 +54,7 @@
  *   GET  /v1/jobs/:id/epochs
  *   GET  /v1/jobs/:id/values  the v_metric rows; ?latest=1: the newest one of
  *                             each name, of the lowest rank
+ *   GET  /v1/jobs/:id/efficiency -> mgpu.eff/1 of this job, with advice
  *   GET  /v1/jobs/:id/logs    ?follow=1&attempt= -> text, chunked when
  *                             following; rank=: only its lines, without
  *                             labels; since=: only later output

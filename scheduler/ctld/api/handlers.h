@@ -36,6 +36,7 @@ void serve_values(void *arg, struct http_exchange *x);
 void serve_curve(void *arg, struct http_exchange *x);
 void serve_profile(void *arg, struct http_exchange *x);
 void serve_scaling(void *arg, struct http_exchange *x);
+void serve_efficiency(void *arg, struct http_exchange *x);
 void serve_logs(void *arg, struct http_exchange *x);
 void serve_why(void *arg, struct http_exchange *x);
 void serve_watch(void *arg, struct http_exchange *x);

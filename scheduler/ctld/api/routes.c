@@ -30,6 +30,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/jobs/:id/curve", serve_curve},
     {"GET", "/v1/jobs/:id/profile", serve_profile},
     {"GET", "/v1/jobs/:id/scaling", serve_scaling},
+    {"GET", "/v1/jobs/:id/efficiency", serve_efficiency},
     {"GET", "/v1/jobs/:id/logs", serve_logs},
     {"GET", "/v1/jobs/:id/why", serve_why},
     {"GET", "/v1/watch", serve_watch},

@@ -78,6 +78,7 @@ static void test_closed(void)
                                          "/v1/jobs/1/curve?of=loss",
                                          "/v1/jobs/1/profile",
                                          "/v1/jobs/1/scaling",
+                                         "/v1/jobs/1/efficiency",
                                          "/v1/jobs/1/logs",
                                          "/v1/jobs/1/logs?follow=1",
                                          "/v1/jobs/1/why",
