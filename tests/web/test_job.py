@@ -132,6 +132,7 @@ class JobTest(PageTest):
         self.until_text("[aria-label=Ranks] td", "500")
         self.until_text("section[aria-label=Efficiency] dd", "80 %")
         self.until_text("section[aria-label=Efficiency] dd", "20 %")
+        self.until_text("ul[aria-label=Advice] li", "It waited for data for 20 % of the time: raise dataset.workers")
         self.until_text("table[aria-label=Attempts] td", "RUNNING")
         for summary in self.all(".part > summary"):
             summary.click()

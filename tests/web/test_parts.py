@@ -104,6 +104,19 @@ class PartsTest(PageTest):
         self.assertEqual(asked, {"loss": 5, "train_loss": 5, "eval_loss": 1, "eval_accuracy": 1, "lr": 1, "samples_per_s": 1,
                                  "tokens_per_s": 1, "t_iter": 1, "gpu_mem_bytes": 1, "own": 1, "values": 1})
 
+    # ---- efficiency ----
+
+    def test_the_advice_is_shown_as_text(self):
+        texts = self.driver.execute_async_script("""
+            const done = arguments[0], job = {gpus: 2, computing: 0.5, copying: null, efficiency: 0.4};
+            Promise.all([import('/dom.js'), import('/job_parts.js')]).then(([dom, m]) => done([['raise <b>a</b>', 'lower b'], []].map((notes) => {
+                const node = dom.el('div', null, m.efficiencyOf({...job, notes}));
+                return [[...node.querySelectorAll('dt, dd')].map((e) => e.textContent).join('|'),
+                  [...node.querySelectorAll('li')].map((e) => e.textContent).join('|'), node.querySelectorAll('p').length];
+            })));""")
+        figures = "Computing|50 %|Efficiency|40 % of 2 times one GPU"
+        self.assertEqual(texts, [[figures, "raise <b>a</b>|lower b", 0], [figures, "", 1]])
+
     # ---- tables ----
 
     def test_what_is_read_stays(self):

@@ -101,9 +101,8 @@ class JobView {
     try {
       const means = meansOf(await get(`iterations?last=1&limit=${LAST_ROWS}`));
       refresh(this.phases, means.map(({sums, ...rest}) => rest), () => phasesOf(means));
-      const scaling = await get('scaling'), values = await get('values?latest=1');
-      refresh(this.efficiency, [this.job().elapsed_s, this.job().gpus, means.length > 0 ? means[0].t_iter : 0, scaling, values],
-        () => efficiencyOf(this.job(), means, scaling, values));
+      const [used] = (await get('efficiency')).jobs;
+      refresh(this.efficiency, used, () => efficiencyOf(used));
     } catch (error) {
       if (error.name !== 'AbortError') refresh(this.phases, error.message, () => errorLine(error));
     }

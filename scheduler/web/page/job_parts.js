@@ -175,27 +175,24 @@ export function phasesOf(means) {
   ];
 }
 
-// What the API has of it; `mgpu-stat --eff` has the advice in words.
-export function efficiencyOf(job, means, scaling, values) {
-  const iter = means.reduce((s, m) => s + (m.t_iter || 0), 0);
-  const share = (names) => {
-    const known = means.some((m) => names.some((n) => Number.isFinite(m[n])));
-    return known && iter > 0 ? percent(means.reduce((s, m) => s + names.reduce((t, n) => t + (m[n] || 0), 0), 0) / iter) : null;
-  };
-  const at = Object.fromEntries((scaling ? scaling.columns : []).map((name, i) => [name, i]));
-  const size = (scaling ? scaling.rows : []).find((r) => r[at.gpus] === job.gpus && r[at.basis] === 'measured');
-  const sol = values && values.rows.find((r) => r[values.columns.indexOf('name')] === 'sol');
+// A job of mgpu.eff/1: its figures, and what the daemon advises in words.
+export function efficiencyOf(job) {
+  const share = (value, text = '') => (Number.isFinite(value) ? percent(value) + text : null);
   return [
     facts([
-      ['Computing', share(['t_forward', 't_backward', 't_optimizer'])],
-      ['Waiting for data', share(['t_data'])],
-      ['Copying', share(['t_h2d'])],
-      ['Waiting for ranks', share(['t_comm'])],
-      ['Efficiency', size && job.gpus > 1 ? `${percent(size[at.efficiency])} of ${job.gpus} times one GPU` : null],
-      ['Of the GPU\u2019s limit', sol ? percent(sol[values.columns.indexOf('value')]) : null],
-      ['Time limit used', job.limit_s > 0 ? percent(job.elapsed_s / job.limit_s) : null],
+      ['Computing', share(job.computing)],
+      ['Waiting for data', share(job.waiting_for_data)],
+      ['Copying', share(job.copying)],
+      ['Waiting for ranks', share(job.waiting_for_ranks)],
+      ['Efficiency', share(job.efficiency, ` of ${job.gpus} times one GPU`)],
+      ['Of the GPU\u2019s limit', share(job.sol)],
+      ['GPUs busy', share(job.gpus_busy)],
+      ['GPU memory', share(job.gpu_memory)],
+      ['CPU', share(job.cpu)],
+      ['Time limit used', share(job.limit_used)],
     ]),
-    el('p', {class: 'quiet'}, 'mgpu-stat --eff ', job.display_id, ' says what to change.'),
+    job.notes.length > 0 ? el('ul', {class: 'advice', 'aria-label': 'Advice'}, job.notes.map((note) => el('li', null, note)))
+      : el('p', {class: 'quiet'}, 'Nothing stands out.'),
   ];
 }
 
