@@ -451,6 +451,11 @@ static void fill(struct gp *g)
     }
 }
 
+static bool lacks_room(const struct gp *g)
+{
+    return g->head && g->head->is_forced && g->head->chosen < 0;
+}
+
 void gp_place(struct gp *g)
 {
     bool some_leave = any_leaving(g);
@@ -461,13 +466,13 @@ void gp_place(struct gp *g)
     do {
         while (!play(g, some_leave))
             ;
-        if (wants_head && g->head->chosen < 0 && gp_rigid_make_room(g)) {
+        if (wants_head && lacks_room(g) && gp_rigid_make_room(g)) {
             g->head->chosen = 0;
             find_movers(g);
             while (!play(g, some_leave))
                 ;
         }
         wants_head = false;
-    } while (keep_some(g));
+    } while ((lacks_room(g) && gp_rigid_take_back(g)) || keep_some(g));
     fill(g);
 }

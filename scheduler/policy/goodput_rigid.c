@@ -258,6 +258,21 @@ static int32_t given_up(const struct gp *g, size_t node)
     return n;
 }
 
+/* What becomes smaller there anyway has to, if the head lacks GPUs else. in
+ * free  GPUs of the node by then */
+static void keep_clear(struct gp *g, size_t node, int32_t free)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (j->now < 0 || j->chosen >= j->now || j->yields ||
+            !is_at(j->job, node))
+            continue;
+        int32_t gpus = j->job->gpus / j->job->nodes;
+        j->yields = free - gpus < g->head->sizes[0].per_node;
+        free -= j->yields ? 0 : gpus;
+    }
+}
+
 static void clear_node(struct gp *g, size_t node)
 {
     int32_t free = place_free(&g->soon.nodes[node]) + given_up(g, node);
@@ -270,6 +285,7 @@ static void clear_node(struct gp *g, size_t node)
         j->chosen = -1;
         j->yields = true;
     }
+    keep_clear(g, node, free);
 }
 
 /* Nobody is told to go before there are nodes enough. */
@@ -283,5 +299,20 @@ bool gp_rigid_make_room(struct gp *g)
         if (is_taken[i])
             clear_node(g, i);
     free(is_taken);
+    return is;
+}
+
+bool gp_rigid_take_back(struct gp *g)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < g->n; i++) {
+        struct gp_job *j = &g->jobs[i];
+        if (!j->yields)
+            continue;
+        j->chosen = j->chosen < 0 ? j->now : j->chosen;
+        j->yields = false;
+        is = true;
+    }
     return is;
 }

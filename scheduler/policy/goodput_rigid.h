@@ -21,5 +21,7 @@ bool gp_rigid_head_fits(struct gp *g, int32_t *io_left);
 /* The head has its GPUs, but not on as few nodes as it needs: pauses jobs on
  * the nodes that are nearest to it. False: no nodes will do. */
 bool gp_rigid_make_room(struct gp *g);
+/* The head has no room after all: nobody goes for it. False: nobody was to. */
+bool gp_rigid_take_back(struct gp *g);
 
 #endif

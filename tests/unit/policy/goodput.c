@@ -330,6 +330,16 @@ static void test_wide_head(void)
     for (int32_t i = 2; i < 5; i++)
         (void)view_run(&t, i, 2, 600, INFINITY);
     is_text(&t, "1- 2=0", "one that goes leaves both of its nodes");
+
+    setup(&t, &c, 3);
+    (void)view_run(&t, 1, 3, 600, INFINITY);
+    (void)view_run(&t, 2, 2, 600, INFINITY);
+    running(&t, &c, 0, 1e5, 0, 2, 600)->gpus_max = 2;
+    view_job(&t, 4, 4, 100)->submit_s = 500;
+    wide = running(&t, &c, 0, 1e4, 0, 2, 100);
+    wide->gpus_min = 2;
+    wide->submit_s = 600;
+    is_text(&t, "4- 3=1 5=0", "what becomes smaller there has to");
 }
 
 /* ---- the hull -------------------------------------------------------------
