@@ -131,6 +131,18 @@ END
     ends 2 COMPLETED
     ends 4 COMPLETED
     stat --logs 4 | grep -q 'resumed at iteration 8 of 12'
+
+    # A run outside of mgpu, while it is open and after its end.
+    api POST /v1/runs -H 'Content-Type: application/json' -H 'Idempotency-Key: r' \
+        -d '{"name":"r"}'
+    sed 's/resume_from: 1/resume_from: 5/' more.yaml >from_run.yaml
+    run -65 submit from_run.yaml
+    echo "$output"
+    [[ $output == *"from_run.yaml:11:16: error[E022]: train.resume_from: job 5 is of kind run, not cv"* ]]
+    "$MGPU_BIN/mgpu-cancel" 5
+    ends 5 CANCELLED
+    run -65 submit from_run.yaml
+    [[ $output == *"job 5 is of kind run, not cv"* ]]
 }
 
 @test "a sweep goes on from the tasks of a sweep, each from its own" {
