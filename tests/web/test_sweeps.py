@@ -140,6 +140,20 @@ class SweepTest(PageTest):
         self.button("Release 2 tasks").click()
         until(lambda: self.states(first, 2) == ["RUNNING"] * 2, "both run")
 
+    def test_its_tasks_come_a_few_in_a_frame(self):
+        first = self.sweep("many", n=60)
+        self.open("queue?state=active&name=many")
+        head = self.head(first)
+        until(lambda: "60 HELD" in head.text, "all tasks are known")
+        self.js("""window.added = [];
+            new MutationObserver((all) => added.push(all.reduce((n, r) => n + r.addedNodes.length, 0)))
+                .observe(arguments[0].parentNode, {childList: true});""", head)
+        head.click()
+        self.until_ids(f"\u25be {first}", *[f"{first}_{i}" for i in range(60)])
+        added = self.js("return added")
+        self.assertEqual(sum(added), 60)
+        self.assertLessEqual(max(added), 25, "the browser lays them out in one task")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

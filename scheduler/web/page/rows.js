@@ -135,7 +135,10 @@ class Row {
   }
 }
 
-const MOVES_LEAST = 16; // of a frame, however late it is
+// Of a frame: so many rows move however late it is, and no more than so many. The
+// browser lays out those near the window, which takes longer than to move them; it
+// skips those further down (content-visibility), and a list begins with NEAR rows.
+const MOVES_LEAST = 16, MOVES_MOST = 24, FAR_MOST = 96, NEAR = 100;
 
 // A list of jobs: put(), remove(), then commit() until it says that all is done. The
 // row of a sweep leads those of its tasks.
@@ -244,12 +247,12 @@ export class Rows {
     if (!this.isDirty) return true;
     this.isDirty = false;
     const away = []; // they have gone further down
-    let moves = 0;
+    let moves = 0, seen = 0;
     this.order.sort((a, b) => this.compare(a, b));
     const focus = document.activeElement;
     let at = this.body.firstChild;
     for (const row of this.order) {
-      if (moves > MOVES_LEAST && performance.now() > until) {
+      if (moves > (seen++ < NEAR ? MOVES_MOST : FAR_MOST) || (moves > MOVES_LEAST && performance.now() > until)) {
         this.isDirty = true;
         break;
       }
