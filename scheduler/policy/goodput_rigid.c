@@ -273,7 +273,8 @@ static void keep_clear(struct gp *g, size_t node, int32_t free)
     }
 }
 
-static void clear_node(struct gp *g, size_t node)
+/* Returns the GPUs of the node by then. */
+static int32_t clear_node(struct gp *g, size_t node)
 {
     int32_t free = place_free(&g->soon.nodes[node]) + given_up(g, node);
 
@@ -285,7 +286,7 @@ static void clear_node(struct gp *g, size_t node)
         j->chosen = -1;
         j->yields = true;
     }
-    keep_clear(g, node, free);
+    return free;
 }
 
 /* Nobody is told to go before there are nodes enough. */
@@ -293,12 +294,16 @@ bool gp_rigid_make_room(struct gp *g)
 {
     size_t n_nodes = g->p->view->n_nodes;
     bool *is_taken = calloc(n_nodes + 1, sizeof(*is_taken));
-    bool is = is_taken && choose_nodes(g, is_taken);
+    int32_t *free_by_then = calloc(n_nodes + 1, sizeof(*free_by_then));
+    bool is = is_taken && free_by_then && choose_nodes(g, is_taken);
 
     for (size_t i = 0; is && i < n_nodes; i++)
+        free_by_then[i] = is_taken[i] ? clear_node(g, i) : 0;
+    for (size_t i = 0; is && i < n_nodes; i++)
         if (is_taken[i])
-            clear_node(g, i);
+            keep_clear(g, i, free_by_then[i]);
     free(is_taken);
+    free(free_by_then);
     return is;
 }
 
