@@ -3,6 +3,7 @@
  * must not depend on who is queued.
  */
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/run.h"
 #include "scheduler/engine/teach.h"
 #include "tests/contract/engine_queue.h"
 
@@ -377,6 +378,17 @@ static void test_default_limit(void)
     begin_rules(1, "a short one");
     id = submit("\"b\"", "1", NULL);
     is_about(guess_s(id, 1), 60, 3, "bounds it");
+    const struct engine_run run = {.uid = 1000,
+                                   .user = "anna",
+                                   .key = "run",
+                                   .name = "r",
+                                   .spec = "{\"kind\":\"run\"}",
+                                   .holder = "h 1"};
+    bool again = false;
+    is_int(engine_run_open(w.engine, &run, &id, &again, &err), 0, "a run");
+    ok(isinf(engine_job(w.engine, id)->limit_s) &&
+           !engine_job(w.engine, id)->limit_is_default,
+       "  has none of a partition");
     world_clear(&w);
 }
 
