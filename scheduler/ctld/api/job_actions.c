@@ -295,6 +295,25 @@ static int check_run_keys(json_t *body, struct error *err)
     return 0;
 }
 
+/* SQLite reads JSON of up to 1,000 levels, and other readers of it less. */
+enum { CONFIG_LEVELS = 64 };
+
+/* Whether there are more than `most` objects and arrays in each other. */
+static bool is_deeper(json_t *v, int most)
+{
+    const char *key;
+    json_t *in;
+    size_t i;
+
+    if (!json_is_object(v) && !json_is_array(v))
+        return false;
+    if (most == 0)
+        return true;
+    json_object_foreach(v, key, in) if (is_deeper(in, most - 1)) return true;
+    json_array_foreach(v, i, in) if (is_deeper(in, most - 1)) return true;
+    return false;
+}
+
 /* own  *ret_spec: free() */
 static int read_run(const struct ctld *c, json_t *body, struct engine_run *ret,
                     char **ret_spec, struct error *err)
@@ -310,6 +329,11 @@ static int read_run(const struct ctld *c, json_t *body, struct engine_run *ret,
         !ret->holder[0] ||
         (config && !json_is_null(config) && !json_is_object(config)))
         return error_set(err, ERR_INVAL, "%s", run_expected);
+    if (is_deeper(config, CONFIG_LEVELS))
+        return error_set(err, ERR_INVAL,
+                         "config: it has more than %d levels of objects and "
+                         "lists",
+                         CONFIG_LEVELS);
     json_t *spec =
         json_pack("{s:i, s:s, s:s, s:s*, s:O*}", "version", 1, "kind",
                   job_kind_run, "name", ret->name, "project", project, "config",

@@ -24,7 +24,7 @@ static const char end_of_list[] = "]}";
 /* ---- the list -------------------------------------------------------------
  */
 struct counts {
-    int64_t running, queued, held;
+    int64_t running, runs, queued, held;
 };
 
 static struct counts count_jobs(const struct ctld *c)
@@ -34,6 +34,7 @@ static struct counts count_jobs(const struct ctld *c)
     for (; j; j = ctld_job_next_since(c, j->id, INFINITY)) {
         bool is_pending = job_state_is_pending(j->state);
         n.running += job_state_is_live(j->state) && !is_pending;
+        n.runs += job_state_is_live(j->state) && j->is_run;
         n.queued += is_pending;
         n.held += j->state == JOB_HELD;
     }
@@ -45,15 +46,15 @@ static json_t *queue_head(struct ctld *c, json_t *jobs)
     const struct counts n = count_jobs(c);
     int64_t total = 0, n_free = 0;
     free_slots_count(c, &total, &n_free);
-    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-                     "schema", "mgpu.queue/1", "generated",
-                     ctld_time(c->parts.clock->wall_s(c->parts.clock)),
-                     "cluster", c->parts.conf->cluster, "policy",
-                     engine_policy_name(c->engine), "slots_total",
-                     (json_int_t)total, "slots_free", (json_int_t)n_free,
-                     "running", (json_int_t)n.running, "queued",
-                     (json_int_t)n.queued, "held", (json_int_t)n.held,
-                     "allocator_state", status_allocator_json(c), "jobs", jobs);
+    return json_pack(
+        "{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+        "schema", "mgpu.queue/1", "generated",
+        ctld_time(c->parts.clock->wall_s(c->parts.clock)), "cluster",
+        c->parts.conf->cluster, "policy", engine_policy_name(c->engine),
+        "slots_total", (json_int_t)total, "slots_free", (json_int_t)n_free,
+        "running", (json_int_t)n.running, "runs", (json_int_t)n.runs, "queued",
+        (json_int_t)n.queued, "held", (json_int_t)n.held, "allocator_state",
+        status_allocator_json(c), "jobs", jobs);
 }
 
 /* A list that is being written. The engine gives the newest job first and the

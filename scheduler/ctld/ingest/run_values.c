@@ -238,13 +238,14 @@ int run_values_take(struct ctld *c, struct http_exchange *x, uint64_t job,
     (void)http_body(x, &len);
     if (engine_run_check(c->engine, job, http_uid(x), err) < 0)
         return -1;
+    /* Also when its values cannot be stored: its program lives. */
+    engine_run_beat(c->engine, job, &nothing);
     struct attempt_metrics *m = attempt_metrics_of(c, job, ATTEMPT, true);
     int64_t *acked = m ? attempt_metrics_acked(m, RANK) : NULL;
     if (!acked)
         return error_set(err, ERR_NOMEM, "values");
     bool is_gap = *acked >= 0 && offset > *acked;
     if (is_gap || len == 0 || offset + (int64_t)len <= *acked) {
-        engine_run_beat(c->engine, job, &nothing);
         reply_acked(x, is_gap || offset < *acked ? *acked : offset, NULL);
         return 0;
     }

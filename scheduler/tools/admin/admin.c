@@ -200,12 +200,13 @@ static int fsck(struct client *c, const struct args *a, int *ret_exit,
     return rc;
 }
 
+/* Without the runs: no pause ends them, and they have no GPUs. */
 static int count_running(struct client *c, int64_t *ret, struct error *err)
 {
     json_t *reply = NULL;
     if (client_get(c, &reply, err, "/v1/jobs?limit=1") < 0)
         return -1;
-    *ret = field_int(reply, "running", 0);
+    *ret = field_int(reply, "running", 0) - field_int(reply, "runs", 0);
     json_decref(reply);
     return 0;
 }

@@ -2,6 +2,8 @@
  * when a reply was lost, the daemon restarted or its store failed. */
 #include "tests/unit/ctld/rig.h"
 
+enum { LEVELS = 64, LOST_S = 6000 };
+
 static int post(struct rig *r, const char *path, const char *body)
 {
     return call(r, "POST", path, body, NULL);
@@ -10,6 +12,23 @@ static int post(struct rig *r, const char *path, const char *body)
 static void says(struct rig *r, const char *what, const char *text)
 {
     ok(has(r, text), "  %s: %s", what, buf_str(&r->body));
+}
+
+/* A run with so many objects in each other as its settings. */
+static int post_deep(struct rig *r, int levels)
+{
+    struct buf b = BUF_INIT;
+    int rc = buf_addstr(&b, "{\"name\":\"deep\",\"config\":", NULL);
+    for (int i = 0; rc == 0 && i < levels; i++)
+        rc = buf_addstr(&b, i % 2 ? "[" : "{\"a\":", NULL);
+    rc = rc < 0 ? rc : buf_addstr(&b, "1", NULL);
+    for (int i = levels; rc == 0 && i-- > 0;)
+        rc = buf_addstr(&b, i % 2 ? "]" : "}", NULL);
+    if (rc < 0 || buf_addstr(&b, "}", NULL) < 0)
+        exit(1);
+    rc = post(r, "/v1/runs", buf_str(&b));
+    buf_clear(&b);
+    return rc;
 }
 
 static void test_open(struct rig *r)
@@ -42,6 +61,8 @@ static void test_open(struct rig *r)
     is_int(post(r, "/v1/runs", large), 429, "a config that is too large");
     says(r, "it names the limit", "limits.max_spec_bytes");
     free(large);
+    is_int(post_deep(r, LEVELS + 1), 400, "a config that is too deep");
+    says(r, "it says how deep", "more than 64 levels");
     is_int(call(r, "POST", "/v1/runs", run, "key"), 201, "a run");
     says(r, "it runs", "\"state\":\"RUNNING\"");
     says(r, "it is a run", "\"kind\":\"run\"");
@@ -161,6 +182,73 @@ static void test_refusing(struct rig *r)
     rig_down(r);
 }
 
+/* Those who wait for GPUs to be free do not wait for runs. */
+static void test_counts(struct rig *r)
+{
+    static const char job[] =
+        "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"c\","
+        "\"command\":[\"true\"]}}";
+    rig_up(r, NULL);
+    is_int(post(r, "/v1/jobs", job), 201, "---- a job beside a run");
+    for (int i = 0; i < 3000 && get(r, "/v1/jobs/4") == 200 &&
+                    !has(r, "\"place\":\"n1:0\"");
+         i++)
+        (void)poll(NULL, 0, 20);
+    is_int(as_worker(r, "4/1/claim", "{\"holder\":\"h 1 1\"}"), 200, "runs");
+    is_int(get(r, "/v1/jobs?limit=1"), 200, "the queue");
+    says(r, "tells them apart", "\"running\":2,\"runs\":1,");
+    is_int(post(r, "/v1/jobs/4/cancel", ""), 200, "it is cancelled");
+    rig_down(r);
+}
+
+/* The real clock, moved on by as much as the test says. */
+static _Atomic double moved_s;
+
+static double moved_now(const struct clock *c)
+{
+    return clock_real.now_s(c) + moved_s;
+}
+
+static double moved_wall(const struct clock *c)
+{
+    return clock_real.wall_s(c) + moved_s;
+}
+
+static void lose_soon(struct ctld_conf *conf)
+{
+    conf->run_lost_s = LOST_S;
+    conf->heartbeat_s = 1e6; /* no step of the clock is a stop of the daemon */
+}
+
+/* A program whose values cannot be stored is not silent. */
+static void test_alive(struct rig *r)
+{
+    static const struct clock own = {.now_s = moved_now, .wall_s = moved_wall};
+    r->clock = &own;
+    r->tweak = lose_soon;
+    r->refuses_rows = true;
+    rig_up(r, NULL);
+    is_int(post(r, "/v1/runs", "{\"name\":\"r5\"}"), 201,
+           "---- a store that fails for longer than a run may be silent");
+    for (int i = 0; i < 3; i++) {
+        moved_s = moved_s + LOST_S * 2.0 / 3;
+        is_int(post(r, "/v1/jobs/5/values", "{\"step\":1,\"a\":1}\n"), 500,
+               "values are not acknowledged");
+    }
+    /* Its reply comes after a step of the engine. */
+    is_int(post_deep(r, LEVELS), 201, "another run");
+    is_int(get(r, "/v1/jobs/5"), 200, "the first one");
+    says(r, "goes on", "\"state\":\"RUNNING\"");
+    moved_s = moved_s + LOST_S + 1;
+    is_int(post(r, "/v1/runs", "{\"name\":\"r7\"}"), 201, "---- silence");
+    is_int(get(r, "/v1/jobs/5"), 200, "the first one");
+    says(r, "has failed", "\"state\":\"FAILED\"");
+    rig_down(r);
+    r->clock = NULL;
+    r->tweak = NULL;
+    r->refuses_rows = false;
+}
+
 int main(void)
 {
     struct rig r;
@@ -172,6 +260,8 @@ int main(void)
     test_restart(&r);
     test_ends(&r);
     test_refusing(&r);
+    test_counts(&r);
+    test_alive(&r);
     rig_clear(&r);
     return tap_done();
 }
