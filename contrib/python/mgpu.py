@@ -1577,19 +1577,28 @@ QUEUE_BYTES = 64 << 20  # that wait for a daemon that is away
 BATCH_S = 1  # values come together for so long
 BEAT_S = 10  # a run says that it lives
 RETRY_S = 10  # at most, between two tries to reach the daemon
+CONFIG_LEVELS = 64  # of settings; deeper ones are a text
 
 
-def _stored(value):
+def _text(value):
+    """A text that JSON and C have: without zeroes and halves of pairs."""
+    return str(value).replace("\0", "\ufffd").encode(
+        "utf-8", "replace").decode()
+
+
+def _stored(value, levels=CONFIG_LEVELS):
     """What JSON has for a setting: a text for what it has not."""
-    if isinstance(value, collections.abc.Mapping):
-        return {str(k): _stored(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_stored(v) for v in value]
-    if value is None or isinstance(value, (bool, str)):
+    is_dict = isinstance(value, collections.abc.Mapping)
+    if levels > 0 and is_dict:
+        return {_text(k): _stored(v, levels - 1) for k, v in value.items()}
+    if levels > 0 and isinstance(value, (list, tuple)):
+        return [_stored(v, levels - 1) for v in value]
+    if value is None or isinstance(value, bool):
         return value
-    number = _plain(value)
-    if number is None or not math.isfinite(number):
-        return str(value)
+    number = None if isinstance(value, str) else _plain(value)
+    if number is None or not math.isfinite(number) or (
+            isinstance(number, int) and not -2 ** 63 <= number < 2 ** 63):
+        return _text(value)
     return number
 
 
@@ -1610,7 +1619,7 @@ class _Sender:
         self._closing = threading.Event()
         self._lines = []
         self._size = 0
-        self._head = b""  # what a new daemon does not know
+        self._totals = {}  # lines that a new daemon does not know
         self._offset = 0  # bytes that are stored
         self._last_s = None  # no waiting beyond it
         self._thread = threading.Thread(target=self._work, daemon=True,
@@ -1630,9 +1639,10 @@ class _Sender:
             self._size += len(line)
             self._news.notify()
 
-    def total(self, text):
+    def total(self, names, text):
         with self._news:
-            self._head += text.encode()
+            self._totals.pop(names, None)  # the newest is the last
+            self._totals[names] = text.encode()
         self.put(text)
 
     def close(self, exit_code, why):
@@ -1643,9 +1653,8 @@ class _Sender:
         self._closing.set()
         self._thread.join()
         body = {"exit_code": exit_code, "why": why}
-        if not self.ended and not self._try(lambda: self._backend.call(
-                "POST", self._path + "finish", None, body)):
-            self._lose("no daemon answers")
+        self._try(lambda: self._backend.call(
+            "POST", self._path + "finish", None, body))
 
     def _is_late(self):
         return self._last_s is not None and time.monotonic() > self._last_s
@@ -1700,7 +1709,7 @@ class _Sender:
             out = b"".join(self._lines[:taken])
             del self._lines[:taken]
             self._size -= len(out)
-            return self._head + out
+            return b"".join(self._totals.values()) + out
 
     def _work(self):
         while True:
@@ -1720,6 +1729,13 @@ class _Sender:
                 _say_once("%r %s" % (one["key"], one["why"]))
 
 
+def _exit_code(code):
+    """As the system has it, 0 to 255, and not 0 for what is a failure."""
+    if not isinstance(code, numbers.Integral):
+        return 1
+    return int(code) & 255 or int(code != 0)
+
+
 class Run:
     """What init() returns: the metrics of this process.
 
@@ -1736,6 +1752,7 @@ class Run:
         self.config = Config({} if config is None else config)
         self.summary = Config()
         self._sender = sender
+        self._ended = ""  # of a sender that is closed
         self._begun = _stored(self.config)
         self._failure = None  # the exit code and the reason
         self.step = 0
@@ -1755,7 +1772,7 @@ class Run:
 
     @property
     def ended(self):
-        return self._sender.ended if self._sender else ""
+        return self._sender.ended if self._sender else self._ended
 
     def _failed(self, kind, value):
         """An exception ends the program, or the block of a with."""
@@ -1763,9 +1780,8 @@ class Run:
                 130 if issubclass(kind, KeyboardInterrupt) else 1)
         if code is None or code == 0:
             return
-        code = code & 255 if isinstance(code, int) else 1
         why = traceback.format_exception_only(kind, value)[-1].strip()
-        self._failure = (code or 1, why)
+        self._failure = (_exit_code(code), _text(why))
 
     def log(self, data, step=None, commit=None):
         """Records numbers. Without a step each call is one; with a step, or
@@ -1798,13 +1814,13 @@ class Run:
             self._line(dict({n: row[n] for n in names[i:i + LINE_VALUES]},
                             **at))
 
-    def _line(self, row, is_total=False):
+    def _line(self, row, total=None):
         text = json.dumps(row) + "\n"
         if self._sender and os.getpid() != self._pid:
             _say_once("what a child process logs is not recorded outside of "
                       "jobs")
-        elif self._sender and is_total:
-            self._sender.total(text)
+        elif self._sender and total:
+            self._sender.total(total, text)
         elif self._sender:
             self._sender.put(text)
         elif self._file:
@@ -1826,7 +1842,7 @@ class Run:
         row = {"iterations_total": iterations, "epochs_total": epochs}
         row = {k: int(v) for k, v in row.items() if v is not None and v > 0}
         if row:
-            self._line(row, is_total=True)
+            self._line(row, total=tuple(row))
 
     def alert(self, title, text="", **_):
         """Prints it into the job's log."""
@@ -1849,8 +1865,10 @@ class Run:
             _say_once("settings that came after init() are not stored: pass "
                       "them to init(config=...)")
         code, why = self._failure or (0, "")
-        sender.close(code if exit_code is None else exit_code,
-                     why if exit_code != 0 else "")
+        if exit_code is not None:
+            code = _exit_code(exit_code)
+        sender.close(code, why if code else "")
+        self._ended = sender.ended
 
     def finish(self, exit_code=None, **_):
         """Writes what is left: the last step, the summary, and the config as
@@ -1908,7 +1926,8 @@ def _begin_outside(project, name, config):
     settings = Config({} if config is None else config)
     try:
         sender = _Sender(backend, {
-            "name": _run_name(name, project), "project": project,
+            "name": _run_name(name, project),
+            "project": None if project is None else _text(project),
             "config": _stored(settings),
             "holder": "%s %d" % (socket.gethostname(), os.getpid())})
     except Unavailable as e:

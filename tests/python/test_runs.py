@@ -84,6 +84,12 @@ assert run.id == wandb.run.id and run.ended == ""
                 ("good", "wandb.finish()", 0, None),
                 ("code", "wandb.finish(exit_code=3)", 3,
                  "its program ended with exit code 3"),
+                ("negative", "wandb.finish(exit_code=-1)", 255,
+                 "its program ended with exit code 255"),
+                ("large", "wandb.finish(exit_code=256)", 1,
+                 "its program ended with exit code 1"),
+                ("zero", "raise ValueError('a\\0b\\ud800')", 1,
+                 "ValueError: a\ufffdb?"),
                 ("error", "raise ValueError('no good')", 1,
                  "ValueError: no good"),
                 ("with", "with wandb.run:\n    sys.exit(5)", 5,
@@ -98,6 +104,59 @@ assert run.id == wandb.run.id and run.ended == ""
                     [info["state"], info["exit_code"], info["reason"]],
                     ["FAILED" if code else "COMPLETED", code, reason])
                 self.assertEqual(self.values(job), [("a", 0, 1)])
+
+    def test_settings_that_json_has_not(self):
+        self.end(self.begin('''
+deep = {"last": 1}
+for i in range(70):
+    deep = {"d": deep}
+own = []
+own.append(own)
+wandb.init(name="odd-settings", project="a\\0b", config={
+    "seed": 2 ** 64 - 1, "low": -2 ** 63, "zero": "a\\0b", "\\ud800": "k",
+    "deep": deep, "own": own})
+'''))
+        spec = mgpu.job(self.run_of("odd-settings").id).info["spec"]
+        config = spec["config"]
+        self.assertEqual(spec["project"], "a\ufffdb")
+        self.assertEqual(
+            [config[k] for k in ("seed", "low", "zero", "?")],
+            ["18446744073709551615", -2 ** 63, "a\ufffdb", "k"])
+        levels, at = 0, config["deep"]
+        while isinstance(at, dict):
+            levels, at = levels + 1, at["d"]
+        self.assertEqual(levels, 63)
+        self.assertIn("'last': 1", at)
+
+    def test_totals_that_change(self):
+        """The newest counts, and what each batch repeats does not grow."""
+        self.end(self.begin('''
+run = wandb.init(name="totals")
+for i in range(1, 200):
+    run.totals(iterations=i)
+    run.totals(iterations=1000, epochs=i)
+run.totals(iterations=5)
+assert len(run._sender._totals) == 2
+wandb.log({"a": 1})
+'''))
+        info = self.run_of("totals").info
+        self.assertEqual([info["iterations_total"], info["epochs_total"]],
+                         [5, 199])
+
+    def test_a_pause_does_not_wait(self):
+        program = self.begin('wandb.init(name="paused")\nsys.stdin.readline()\n')
+        daemon.until(lambda: mgpu.jobs(name="paused"))
+        admin = os.path.join(daemon.BIN, "mgpu-admin")
+        try:
+            done = subprocess.run(
+                [admin, "pause", "--wait", "--timeout", "60s"],
+                capture_output=True, encoding="utf-8", check=False)
+        finally:
+            subprocess.run([admin, "resume"], check=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no job runs any more", done.stdout)
+        self.assertEqual(self.run_of("paused").state, "RUNNING")
+        self.end(program)
 
     def test_a_daemon_that_restarts(self):
         program = self.begin('''
@@ -162,6 +221,8 @@ for i in range(5):
 run._sender._thread.join(100)
 assert run.ended.endswith("CANCELLED, cancelled by its user"), run.ended
 wandb.log({"a": 9})
+run.finish()
+assert run.ended.endswith("CANCELLED, cancelled by its user"), run.ended
 ''')
         daemon.until(lambda: mgpu.jobs(name="cancelled"))
         job = self.run_of("cancelled")
