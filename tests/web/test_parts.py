@@ -77,6 +77,21 @@ class PartsTest(PageTest):
             });""")
         self.assertEqual(counts, [2001, 2003, 2010])
 
+    def test_a_row_that_changed_before_the_last_one_is_new(self):
+        found = self.driver.execute_async_script(self.ROW + """
+            const done = arguments[arguments.length - 1];
+            let samples = 1; // of iteration 1: a rank is late
+            const get = async () => ({x: 'iteration', width: 1, complete: true, cursor: '1.1', rows: [row(1, 1, 1, {5: samples}), row(2, 2, 1)]});
+            import('/curves.js').then(async (m) => {
+                const feed = new m.Feed({get, jobPath: () => '/x'}, '1', 'samples_per_s'), found = [];
+                for (const n of [1, 1, 2]) {
+                    samples = n;
+                    found.push([await feed.update(), feed.rows[0][5]]);
+                }
+                done(found);
+            });""")
+        self.assertEqual(found, [[True, 1], [False, 1], [True, 2]])
+
     def test_the_last_value_says_that_it_is_not_finite(self):
         for value, text in (("null", "not a number"), ("'Infinity'", "infinite"), ("'-Infinity'", "-infinite"), ("2.5", 2.5)):
             last = self.call("curves.js", self.ROW + f"return m.figuresOf([row(1, 8, 1), row(9, 16, 1, {{8: {value}, 10: 1}})]).last")

@@ -94,7 +94,7 @@ export class Feed {
         return isNew;
       }
       if (range !== this.range) continue;
-      const last = this.rows[this.rows.length - 1], n = this.rows.length;
+      const old = this.rows, end = -Math.max(1, reply.rows.length);
       this.error = null;
       this.rows = reply.whole ? reply.rows : merge(this.rows, cursor, reply);
       this.width = reply.width;
@@ -103,8 +103,7 @@ export class Feed {
       this.before = isKept && !isWidened ? reply.before : null;
       this.cursor = !isWidened ? reply.cursor : isKept ? null : alignCursor(reply.cursor, this.width); // null: from the start
       this.x = reply.x;
-      const now = this.rows[this.rows.length - 1];
-      if (reply.whole || n !== this.rows.length || String(last) !== String(now)) isNew = true;
+      if (reply.whole || old.length !== this.rows.length || String(old.slice(end)) !== String(this.rows.slice(end))) isNew = true;
       if (isNew) this.version++;
       if (reply.complete || this.cursor === cursor) return isNew;
     }
