@@ -16,10 +16,12 @@ class CompareTest(PageTest):
         d = cls.daemon
         cls.first = d.submit("first", report(4, 1, 2), labels={"x": "<script>a</script>"})
         cls.second = d.submit("second", report(5, 3, 0.5, more=',"grad":7'), resources={"gpus": 1, "time_limit": "2h"})
+        cls.ranks = d.submit("ranks", report(7, 6) + "; " + report(8, 8, more=',"rank":1'))
+        cls.bare = d.submit("bare", report(3, 2).replace('"samples":4,', ""))
         cls.sweep = d.api("POST", "/v1/jobs", {"spec": {
             "version": 1, "kind": "command", "name": "sweep", "command": ["sh", "-c", report(1, 2)], "resources": {"gpus": 1},
             "sweep": {"grid": {"policy.priority": [1, 2, 3]}}}})["id"]
-        for number in (cls.first, cls.second):
+        for number in (cls.first, cls.second, cls.ranks, cls.bare):
             d.wait_state(number, "COMPLETED")
         until(lambda: not d.live(), "all tasks have ended")
 
@@ -58,6 +60,36 @@ class CompareTest(PageTest):
         self.until_label("2 curves")
         self.assertEqual(self.one("[data-field=x]").get_attribute("value"), "time")
         self.assertTrue(self.one("[data-field=log]").is_selected())
+
+    def chart_rows(self):
+        if not self.js("return document.querySelector('.chart-values').open"):
+            self.one(".chart-values summary").click()
+        until(lambda: self.all(".chart-values td"), "the table")
+        return self.js("return [...document.querySelectorAll('.chart-values tr')].map(r => [...r.children].slice(0, 3).map(c => c.textContent))")
+
+    def test_the_axis_of_samples_has_those_of_all_ranks(self):
+        self.browser.requests()
+        self.show(f"jobs={self.first},{self.ranks},{self.bare}")
+        self.until_label("loss, 3 curves. ")
+        self.assertFalse([u for u in self.browser.requests() if "of=samples_per_s" in u])
+        self.one("[data-field=x] option[value=samples]").click()
+        self.until_text(".notice", f"No samples in job {self.bare}: not on this axis.")
+        self.until_label("loss, 2 curves. ")
+        self.assertEqual(len([u for u in self.browser.requests() if "of=samples_per_s" in u]), 3)
+        (_, axis, _), *rows = self.chart_rows()
+        self.assertEqual(axis, "samples")
+        self.assertEqual([r[1:] for r in rows], [["4", "4"], ["8", "1"], ["12", "2"], ["8", "7"], ["16", "6"]])
+
+    def test_the_axis_of_samples_is_not_offered_without_them(self):
+        self.show(f"jobs={self.bare}&x=samples")
+        self.until_label("loss, 1 curve. ")
+        option = "const o = document.querySelector('option[value=samples]'); return [o.textContent, o.disabled]"
+        self.assertEqual(self.js(option), ["samples (none reported)", True])
+        head, *rows = self.chart_rows()
+        self.assertEqual([head[1], *[r[1] for r in rows]], ["iteration", "1", "2"])
+        self.one("[name=jobs]").send_keys(f"{self.ranks}\n")
+        until(lambda: self.js(option) == ["samples", False], "it is offered with a job that has samples")
+        until(lambda: self.chart_rows()[0][1] == "samples", "the axis is the one of the link")
 
     def test_another_metric(self):
         self.may_complain = True  # the browser reports that one job has it not

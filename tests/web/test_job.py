@@ -20,6 +20,10 @@ SCRIPT = f"""printf '{ROWS}' >>"$MGPU_METRICS"; echo '{MARKUP}'
 until [ -e "$GO" ]; do sleep 0.1; done
 printf '{{"iteration":9,"epoch":2,"started_at":1009,"loss":0.5}}\\n' >>"$MGPU_METRICS"; echo 'one more'
 sleep 600"""
+# Two ranks, no seconds of an iteration; and neither samples.
+RANKS = "printf '" + "".join(f'{{"iteration":{i},"rank":{r},"samples":{8 - 4 * r},"loss":{9 - i}}}\\n'
+                            for i in range(1, 5) for r in (0, 1)) + "' >>$MGPU_METRICS"
+BARE = "printf '{\"iteration\":1,\"loss\":2}\\n{\"iteration\":2,\"loss\":1}\\n' >>$MGPU_METRICS"
 LONG_LOG = "i=0; while [ $i -lt 9000 ]; do echo \"line $i of a log that is longer than the page keeps of it\"; i=$((i+1)); done"
 
 
@@ -30,13 +34,16 @@ class JobTest(PageTest):
         cls.go = f"{d.dir}/go"
         cls.number = d.submit("curve", SCRIPT, env={"GO": cls.go})
         cls.long = d.submit("long", LONG_LOG)
+        cls.ranks = d.submit("ranks", RANKS)
+        cls.bare = d.submit("bare", BARE)
         cls.spare = d.submit("spare")
         d.wait_state(cls.number, "RUNNING")
-        d.wait_state(cls.long, "COMPLETED")
+        for number in (cls.long, cls.ranks, cls.bare):
+            d.wait_state(number, "COMPLETED")
         until(lambda: len(d.api("GET", f"/v1/jobs/{cls.number}/epochs")["rows"]) == 2, "the rows are stored")
 
-    def show(self, query=""):
-        self.open(f"job/{self.number}{query}")
+    def show(self, query="", number=None):
+        self.open(f"job/{number or self.number}{query}")
         until(lambda: self.js("return document.querySelector('#view > [data-curves]')"), "the curves were read")
 
     def chart(self, title):
@@ -124,6 +131,42 @@ class JobTest(PageTest):
             # Half of each value is the one before: 2.5 after 4 and 3.
             self.assertIn("2.5, smoothed 2.857", self.js(
                 "return document.querySelector('[data-chart=Loss] tbody tr:nth-child(4)').textContent"))
+
+    def loss_xs(self):
+        """The name of the axis, and where the losses are on it."""
+        if not self.js("return document.querySelector('[data-chart=Loss] details').open"):
+            self.one("[data-chart=Loss] summary").click()
+        until(lambda: self.js("return document.querySelector('[data-chart=Loss] tbody tr')"), "the table")
+        return self.js("return [...document.querySelectorAll('[data-chart=Loss] tr')].map(r => r.children[1].textContent)")
+
+    def axis_option(self):
+        return self.js("const o = document.querySelector('option[value=samples]'); return [o.textContent, o.disabled]")
+
+    def test_the_axis_of_samples_has_those_of_all_ranks(self):
+        self.show("?x=samples", self.ranks)
+        self.assertNotIn("Samples a second", self.titles())  # it has no t_iter
+        self.assertEqual(self.axis_option(), ["samples", False])
+        self.assertEqual(self.loss_xs(), ["samples", "12", "24", "36", "48"])
+
+    def test_the_axis_of_samples_is_not_offered_without_them(self):
+        self.show("?x=samples", self.bare)
+        self.assertEqual(self.axis_option(), ["samples (none reported)", True])
+        self.assertEqual(self.loss_xs(), ["iteration", "1", "2"])
+        self.assertEqual(self.link(), f"#/job/{self.bare}?x=samples")
+
+    def test_the_axis_of_samples_is_offered_when_they_come(self):
+        go = f"{self.daemon.dir}/samples"
+        more = RANKS.replace('"iteration":', '"iteration":1')
+        number = self.daemon.submit("late", f'{BARE}; until [ -e "$GO" ]; do sleep 0.1; done; {more}; sleep 600', env={"GO": go})
+        self.addCleanup(self.daemon.ask, "POST", f"/v1/jobs/{number}/cancel", {})
+        until(lambda: self.daemon.api("GET", f"/v1/jobs/{number}/iterations")["rows"][1:], "the first rows are stored")
+        self.show("?x=samples", number)
+        self.assertEqual(self.axis_option(), ["samples (none reported)", True])
+        self.assertEqual(self.loss_xs(), ["iteration", "1", "2"])
+        with open(go, "w", encoding="ascii"):
+            pass
+        until(lambda: self.loss_xs() == ["samples", "0", "0", "12", "24", "36", "48"], lambda: f"samples: {self.loss_xs()}")
+        self.assertEqual(self.axis_option(), ["samples", False])
 
     # ---- parts ----
 

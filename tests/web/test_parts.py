@@ -92,6 +92,19 @@ class PartsTest(PageTest):
             });""")
         self.assertEqual(found, [[True, 1], [False, 1], [True, 2]])
 
+    def test_samples_are_those_of_all_ranks(self):
+        def xs(counted, its, rows="[row(1, 8, 1)]"):
+            return self.call("curves.js", self.ROW + f"const s = new m.Scale({rows}, {counted}); "
+                             "return [s.hasSamples, ...a[0].map((i) => s.at('samples', i))]", its)
+        # A row of 4 iterations has 40 samples; then 2 of another one, and none at 7.
+        self.assertEqual(xs("[row(1, 4, 1, {5: 40}), row(5, 6, 1, {5: 60}), row(8, 8, 1, {5: 7})]", [0, 1, 2, 4, 5, 6, 7, 8, 9]),
+                         [True, 0, 10, 20, 40, 70, 100, 100, 107, 107])
+        # Attempt 2 has half the ranks, and does iterations 5 to 8 again. Half of a thinned row counts.
+        again = "[row(1, 8, 1, {5: 64}), row(9, 10, 1, {5: 16}), row(5, 6, 1, {0: 2, 5: 8}), row(7, 7, 1, {0: 2, 5: 4})]"
+        self.assertEqual(xs(again, [4, 5, 6, 7, 8]), [True, 32, 36, 40, 44, 44])
+        for counted in ("[]", "[row(1, 8, 1, {5: 0})]"):
+            self.assertEqual(xs(counted, [1, 8]), [False, None, None])
+
     def test_the_last_value_says_that_it_is_not_finite(self):
         for value, text in (("null", "not a number"), ("'Infinity'", "infinite"), ("'-Infinity'", "-infinite"), ("2.5", 2.5)):
             last = self.call("curves.js", self.ROW + f"return m.figuresOf([row(1, 8, 1), row(9, 16, 1, {{8: {value}, 10: 1}})]).last")
@@ -118,6 +131,34 @@ class PartsTest(PageTest):
             });""")
         self.assertEqual(asked, {"loss": 5, "train_loss": 5, "eval_loss": 1, "eval_accuracy": 1, "lr": 1, "samples_per_s": 1,
                                  "tokens_per_s": 1, "t_iter": 1, "gpu_mem_bytes": 1, "own": 1, "values": 1})
+
+    def test_all_charts_follow_the_samples(self):
+        found = self.driver.execute_async_script(self.ROW + """
+            const done = arguments[arguments.length - 1];
+            let asked = 0, samples = 0;
+            const get = async (path) => {
+                const of = path.startsWith('/values') ? 'values' : new URLSearchParams(path.split('?')[1]).get('of');
+                if (of === 'values') return {columns: ['name', 'iteration'], rows: []};
+                if (of !== 'loss' && of !== 'samples_per_s') throw Object.assign(new Error('no such metric'), {status: 404});
+                if (of === 'loss') return {x: 'iteration', width: 1, complete: true, cursor: '1.2', rows: [row(1, 1, 1), row(2, 2, 1)]};
+                asked++; // without t_iter no value is a number, and no chart is shown
+                return {x: 'iteration', width: 1, complete: true, cursor: '1.2', rows: [row(1, 2, 1, {5: samples, 6: null, 7: null, 8: null, 10: 2})]};
+            };
+            import('/job_curves.js').then(async (m) => {
+                const curves = new m.JobCurves({get, jobPath: (id, what) => `/${what}`}, '1', {x: 'samples'}, () => {});
+                const names = [], say = () => names.push(curves.panels[0].chart.options.xName);
+                await curves.update(true);
+                say();
+                asked = 0;
+                for (let i = 0; i < 5; i++) {
+                    samples = 10;
+                    await curves.update(false);
+                    say();
+                }
+                curves.end();
+                done([asked, names]);
+            });""")
+        self.assertEqual(found, [5, ["iteration"] + ["samples"] * 5])
 
     # ---- efficiency ----
 

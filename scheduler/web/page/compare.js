@@ -2,10 +2,10 @@
 // settings that differ with what each job has reached as parallel coordinates and
 // as a table. The link has the jobs, the metrics, the axis and the bounds.
 import {Chart, lineStyle} from './chart.js';
-import {AXES, Feed, Scale, dataOf, figuresOf, isEpochOnly} from './curves.js';
+import {AXES, Feed, SAMPLES_OF, Scale, dataOf, figuresOf, isEpochOnly} from './curves.js';
 import {add, el, errorLine, fill, refresh, table} from './dom.js';
 import {isFinal, number, stateClass} from './format.js';
-import {axisFields, axisQuery, axisState} from './job_curves.js';
+import {axisFields, axisQuery, axisState, offerSamples} from './job_curves.js';
 import {Sweep} from './compare/sweep.js';
 
 const JOBS_MOST = 1000, AT_ONCE = 4, UPDATE_MS = 3000, PACE_MS = 250, LATE_MS = 5000, OWN_OF = 8, SETTINGS_MOST = 12, RECENT = 15;
@@ -65,6 +65,12 @@ async function tasksOf(api, sweep, signal) {
   return replies.sort((a, b) => a.job.id - b.job.id);
 }
 
+// "job 3", "jobs 3, 4 and 9 more".
+function listOf(jobs) {
+  const few = jobs.slice(0, 10).map((j) => j.id).join(', ');
+  return `${jobs.length === 1 ? 'job' : 'jobs'} ${few}${jobs.length > 10 ? ` and ${jobs.length - 10} more` : ''}`;
+}
+
 // A metric that a job has not is no failure.
 const hasFailed = (feed) => feed.error !== null && feed.error.status !== 404;
 
@@ -76,6 +82,7 @@ class Compare {
     this.chart.el.classList.add('wide');
     this.notes = el('div');
     this.metricNotes = el('div');
+    this.axisNotes = el('div');
     this.rows = el('div', {class: 'differs'});
     this.faded = new Set();
     this.sweep = new Sweep(this, params);
@@ -89,12 +96,11 @@ class Compare {
       el('label', null, 'Metric', this.metric), this.list,
       axisFields(this.state, (state) => this.setAxis(state)));
     form.addEventListener('submit', (e) => { e.preventDefault(); this.addTyped(); });
-    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.metricNotes, this.chart.el, this.sweep.el,
+    fill(root, el('div', {class: 'head'}, el('h1', null, 'Compare'), this.count), form, this.notes, this.metricNotes, this.axisNotes, this.chart.el, this.sweep.el,
       el('section', {'aria-label': 'Settings and results'}, this.rows));
   }
 
   setAxis(state) {
-    if (state.x !== this.state.x) this.chart.set({zoom: null}); // it is in the unit of the axis
     this.state = state;
     this.link();
     this.show();
@@ -118,7 +124,7 @@ class Compare {
     for (const reply of jobs) {
       if (this.jobs.some((j) => j.reply.job.id === reply.job.id)) continue;
       const id = reply.job.display_id, style = this.nextStyle = (this.nextStyle ?? -1) + 1;
-      this.jobs.push({id, reply, style, base: new Feed(this.api, id, 'loss'), feed: this.feedOf(id)});
+      this.jobs.push({id, reply, style, base: new Feed(this.api, id, 'loss'), counted: new Feed(this.api, id, SAMPLES_OF), feed: this.feedOf(id)});
     }
     this.link();
     this.showTable();
@@ -173,7 +179,12 @@ class Compare {
   // ---- curves ---------------------------------------------------------------------
 
   // Whether it may have more than was read.
-  isOpen(j) { return !isFinal(j.reply.job.state) || hasFailed(j.feed) || hasFailed(j.base); }
+  isOpen(j) { return !isFinal(j.reply.job.state) || this.failureOf(j) !== null; }
+
+  failureOf(j) {
+    const feed = [j.feed, j.base, ...(this.isOnSamples ? [j.counted] : [])].find(hasFailed);
+    return feed ? feed.error : null;
+  }
 
   // The first time all jobs are read, later those that have not ended, or whose
   // curve could not be read.
@@ -188,6 +199,7 @@ class Compare {
       }
       isNew = await j.feed.update(this.abort.signal) || isNew;
       if (this.needsBase(j)) await j.base.update(this.abort.signal);
+      if (this.isOnSamples) isNew = await j.counted.update(this.abort.signal) || isNew;
       isNew = await this.sweep.update(j, this.abort.signal) || isNew;
       if (of === this.of && performance.now() - shown > 250) { // some curves are better than none
         shown = performance.now();
@@ -201,15 +213,20 @@ class Compare {
 
   needsBase(j) { return j.feed.x === 'epoch' || (this.state.x !== 'iteration' && !this.isBase(j)); }
 
+  get isOnSamples() { return this.state.x === 'samples'; }
+
+  // Whether it is known that a job has no samples. They are read if they are asked for.
+  hasNoSamples(j) { return j.counted.isRead && !this.scaleOf(j).hasSamples && (this.isOnSamples || isFinal(j.reply.job.state)); }
+
   // What is made of a job's rows is made once: `make` of `what`, for this key.
   once(j, what, key, make) {
-    const text = `${this.of} ${j.feed.version} ${j.base.version} ${key}`, made = j[what];
+    const text = `${this.of} ${j.feed.version} ${j.base.version} ${j.counted.version} ${key}`, made = j[what];
     return made && made.text === text ? made.value : (j[what] = {text, value: make()}).value;
   }
 
   scaleOf(j) {
     const isBase = this.needsBase(j);
-    return this.once(j, 'scale', isBase, () => new Scale(isBase ? j.base.rows : j.feed.rows));
+    return this.once(j, 'scale', isBase, () => new Scale(isBase ? j.base.rows : j.feed.rows, j.counted.rows));
   }
 
   dataOf(j, axis) { return this.once(j, 'data', axis, () => dataOf(j.feed, axis, this.scaleOf(j))); }
@@ -217,29 +234,42 @@ class Compare {
   nameOf(j) { return `${j.id} ${j.reply.job.name || ''}`.trim(); }
 
   async show() {
-    const late = this.jobs.filter((j) => this.needsBase(j) && j.base.cursor === null && !j.base.error && j.feed.cursor !== null);
-    if (late.length > 0) await forAll(late, (j) => j.base.update(this.abort.signal)).catch(() => {});
+    const isLate = (j, feed) => !feed.isRead && !feed.error && j.feed.isRead;
+    const late = this.jobs.flatMap((j) => [this.needsBase(j) ? j.base : null, this.isOnSamples ? j.counted : null].filter((f) => f && isLate(j, f)));
+    if (late.length > 0) await forAll(late, (feed) => feed.update(this.abort.signal)).catch(() => {});
     this.showChart();
     this.showTable();
   }
 
+  // The axis: that of epochs if a curve has no other, and without samples that of
+  // iterations.
+  axisOf(without) {
+    if (this.jobs.some((j) => isEpochOnly(j.feed, this.scaleOf(j)))) return 'epoch';
+    return this.isOnSamples && without.length > 0 && without.length === this.jobs.length ? 'iteration' : this.state.x;
+  }
+
   showChart() {
-    const axis = this.jobs.some((j) => isEpochOnly(j.feed, this.scaleOf(j))) ? 'epoch' : this.state.x;
+    const without = this.jobs.filter((j) => this.hasNoSamples(j)), axis = this.axisOf(without);
+    if (axis !== this.axis) this.chart.set({zoom: null}); // it is in the unit of the axis
+    this.axis = axis;
+    offerSamples(this.root, without.length < this.jobs.length || without.length === 0);
+    const text = axis === 'samples' && without.length > 0 ? `No samples in ${listOf(without)}: not on this axis.` : null;
+    refresh(this.axisNotes, text, () => (text ? el('p', {class: 'notice'}, text) : null));
     this.chart.options.title = this.of;
     this.chart.head.textContent = this.of;
     this.chart.set({xName: AXES.find(([name]) => name === axis)[1], isTime: axis === 'time', isLog: this.state.log, smooth: this.state.smooth});
     this.chart.setSeries(this.jobs.map((j) => ({key: String(j.id), name: this.nameOf(j), style: j.style, data: this.dataOf(j, axis)})));
-    this.showMissing(this.jobs.filter((j) => j.feed.error && !hasFailed(j.feed) && j.feed.rows.length === 0), this.jobs.find((j) => hasFailed(j.feed)));
+    this.showMissing(this.jobs.filter((j) => j.feed.error && !hasFailed(j.feed) && j.feed.rows.length === 0), this.jobs.map((j) => this.failureOf(j)).find(Boolean));
     this.count.textContent = `${this.jobs.length} ${this.jobs.length === 1 ? 'job' : 'jobs'}`;
   }
 
   // Which jobs have not the metric, and why a curve could not be read.
   showMissing(without, failed) {
-    const near = without.find((j) => j.feed.error.message.includes('did you mean')), few = without.slice(0, 10).map((j) => j.id).join(', ');
+    const near = without.find((j) => j.feed.error.message.includes('did you mean'));
     const text = without.length === 0 ? null : near ? near.feed.error.message
-      : `No "${this.of}" in ${without.length === 1 ? 'job' : 'jobs'} ${few}${without.length > 10 ? ` and ${without.length - 10} more` : ''}.`;
-    refresh(this.metricNotes, [text, failed ? failed.feed.error.message : null], () => [
-      text ? el('p', {class: 'notice'}, text) : null, failed ? errorLine(failed.feed.error) : null]);
+      : `No "${this.of}" in ${listOf(without)}.`;
+    refresh(this.metricNotes, [text, failed ? failed.message : null], () => [
+      text ? el('p', {class: 'notice'}, text) : null, failed ? errorLine(failed) : null]);
   }
 
   // ---- the table --------------------------------------------------------------------

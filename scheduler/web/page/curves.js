@@ -7,7 +7,10 @@
 // what is made of the rows is made once for each.
 import {ODD} from './chart.js';
 
-export const AXES = [['iteration', 'iteration'], ['time', 'time since the start'], ['epoch', 'epoch'], ['samples', 'samples of rank 0']];
+export const AXES = [['iteration', 'iteration'], ['time', 'time since the start'], ['epoch', 'epoch'], ['samples', 'samples']];
+// The curve whose rows have the samples of all ranks; those of another have the
+// samples of one.
+export const SAMPLES_OF = 'samples_per_s';
 const POINTS = 1000;
 const [ATTEMPT, FIRST, LAST, TIME, EPOCH, SAMPLES, MIN, MAX, VALUE, N, NONE, PLUS_INF, MINUS_INF] = Array.from({length: 13}, (_, i) => i);
 
@@ -109,6 +112,9 @@ export class Feed {
     }
   }
 
+  // Whether its rows were read, even if there are none.
+  get isRead() { return this.rows.length > 0 || this.cursor !== null; }
+
   // Only iterations from range[0] to range[1], finer; null: all.
   setRange(range) {
     Object.assign(this, {range, rows: [], cursor: null, before: null, width: 1, version: this.version + 1});
@@ -131,17 +137,33 @@ function current(rows) {
   return out.reverse();
 }
 
-// What the iterations of a job are on another axis: the rows of a feed whose
-// x is the iteration.
+// How many samples the job has read by an iteration: `sums` at `it`, straight
+// between them. Of a row whose last iterations a later attempt does again, the
+// part before those counts.
+function samplesBy(all) {
+  const rows = current(all), by = {it: [], sums: []};
+  let sum = 0;
+  const put = (it) => { by.it.push(it); by.sums.push(sum); };
+  rows.forEach((r, i) => {
+    const begin = r[FIRST] - 1, next = i + 1 < rows.length ? rows[i + 1][FIRST] - 1 : Infinity, end = Math.min(r[LAST], next);
+    if (i === 0 || begin > by.it[by.it.length - 1]) put(begin);
+    sum += r[SAMPLES] * (end - begin) / (r[LAST] - begin);
+    put(end);
+  });
+  return by;
+}
+
+// What the iterations of a job are on another axis: the rows of a feed whose x is
+// the iteration. `counted` are those of SAMPLES_OF, with the samples of all ranks;
+// they may be thinned in another way.
 export class Scale {
-  constructor(rows) {
+  constructor(rows, counted = []) {
     const all = current(rows);
     this.rows = all;
     this.it = all.map((r) => r[LAST]);
     const start = all.find((r) => r[TIME] !== null);
     this.t0 = start ? start[TIME] : null;
-    let sum = 0;
-    this.samples = all.map((r) => (sum += r[SAMPLES]));
+    this.samples = samplesBy(counted);
     this.epochs(all);
   }
 
@@ -169,8 +191,7 @@ export class Scale {
   }
 
   // Between two rows the axis is straight.
-  between(it, of) {
-    const xs = this.it;
+  between(it, of, xs = this.it) {
     if (xs.length === 0) return NaN;
     let lo = 0, hi = xs.length - 1;
     while (lo < hi) {
@@ -187,9 +208,11 @@ export class Scale {
   at(axis, it) {
     if (axis === 'iteration') return it;
     if (axis === 'time') return this.t0 === null ? NaN : this.between(it, (i) => (this.rows[i][TIME] ?? NaN) - this.t0);
-    if (axis === 'samples') return this.between(it, (i) => this.samples[i] || NaN);
+    if (axis === 'samples') return this.hasSamples ? Math.round(this.between(it, (i) => this.samples.sums[i], this.samples.it)) : NaN;
     return this.between(it, (i) => this.epochAt(this.rows[i][LAST], this.rows[i][EPOCH]));
   }
+
+  get hasSamples() { return this.samples.sums.length > 0 && this.samples.sums[this.samples.sums.length - 1] > 0; }
 
   // Whether the ends of epochs are known.
   get hasEpochs() { return this.ends.size > 0; }

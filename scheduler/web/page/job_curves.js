@@ -1,8 +1,8 @@
 // job_curves.js - the charts of one job: which curves it has, on one axis, with
 // one zoom, and kept up to date while it runs.
 import {Chart} from './chart.js';
-import {AXES, Feed, Scale, dataOf, isEpochOnly, marksOf} from './curves.js';
-import {add, el, errorLine, fill} from './dom.js';
+import {AXES, Feed, SAMPLES_OF, Scale, dataOf, isEpochOnly, marksOf} from './curves.js';
+import {add, el, errorLine, fill, setText} from './dom.js';
 
 const OWN_MOST = 24, ZOOM_PAUSE_MS = 250, RARELY = 5;
 // Charts of what every job may report: a title, and the curves in it.
@@ -11,7 +11,7 @@ const CHARTS = [
   ['Evaluation loss', ['eval_loss']],
   ['Evaluation accuracy', ['eval_accuracy']],
   ['Learning rate', ['lr']],
-  ['Samples a second', ['samples_per_s']],
+  ['Samples a second', [SAMPLES_OF]],
   ['Tokens a second', ['tokens_per_s']],
   ['Seconds of an iteration', ['t_iter']],
   ['GPU memory in use, bytes', ['gpu_mem_bytes']],
@@ -29,6 +29,13 @@ export function axisFields(state, onChange) {
   smooth.addEventListener('input', say);
   return el('div', {class: 'fields chart-fields'}, el('label', null, 'Horizontal axis', x),
     el('label', null, 'Smoothing', smooth), el('label', {class: 'inline'}, log, 'Logarithmic'));
+}
+
+// Whether the axis of samples is offered by the fields in `node`; if not, it says why.
+export function offerSamples(node, isOffered) {
+  const option = node.querySelector('[data-field=x] option[value=samples]');
+  option.disabled = !isOffered;
+  setText(option, isOffered ? 'samples' : 'samples (none reported)');
 }
 
 // {x, log, smooth} of a link, and back.
@@ -108,15 +115,14 @@ export class JobCurves {
     this.turn = 0;
     this.el = el('section', {'aria-label': 'Curves', class: 'curves'},
       axisFields(this.state, (state) => {
-        const isOther = state.x !== this.state.x;
         this.state = state;
-        if (isOther) this.setZoom(null);
         this.show();
         onState(axisQuery(state));
       }), this.problem, this.note, this.charts);
     this.ownCount = 0;
     for (const [title, names] of CHARTS) this.addPanel(title, names, false);
     this.base = this.panels[0].feeds[0];
+    this.samples = this.panels.find((p) => p.feeds[0].of === SAMPLES_OF);
   }
 
   addPanel(title, names, isOwn) {
@@ -142,15 +148,31 @@ export class JobCurves {
     fill(this.note, `${left} more metrics of its own are not shown; the comparison can show each.`);
   }
 
+  get counted() { return this.samples.feeds[0]; }
+
+  get isOnSamples() { return this.state.x === 'samples'; }
+
+  get scale() {
+    const version = `${this.base.version} ${this.counted.version}`;
+    if (!this.made || this.made.version !== version) this.made = {version, scale: new Scale(this.base.rows, this.counted.rows)};
+    return this.made.scale;
+  }
+
+  // The axis: without samples that of iterations.
+  get x() { return this.isOnSamples && !this.scale.hasSamples ? 'iteration' : this.state.x; }
+
   // Reads what is new, and shows it. The daemon has a limit of requests: metrics
   // that the job has not reported, and those of its own, take turns, unless all
-  // are asked for.
+  // are asked for, or the axis is made of them.
   async update(isAll) {
     const turn = this.turn++;
     const isTurn = (i) => isAll || turn % RARELY === i % RARELY;
+    const isNeeded = (panel) => panel === this.panels[0] || (panel === this.samples && this.isOnSamples);
+    const before = this.counted.version;
     try {
+      if (this.isOnSamples && !this.counted.isRead) await this.counted.update(this.abort.signal);
       for (const [i, panel] of this.panels.entries())
-        if (isTurn(i) || i === 0 || panel.failure || !(panel.isOwn || panel.chart.el.hidden)) await this.updateOne(panel);
+        if (isTurn(i) || isNeeded(panel) || panel.failure || !(panel.isOwn || panel.chart.el.hidden)) await this.updateOne(panel);
       if (isTurn(0)) {
         const n = this.panels.length;
         await this.addOwn();
@@ -159,10 +181,14 @@ export class JobCurves {
     } catch (error) {
       if (error.name !== 'AbortError') throw error;
     }
+    this.offer();
+    if (this.isOnSamples && this.counted.version !== before) this.show();
     const failure = this.failure, text = failure ? failure.message : '';
     if (text !== this.failureText) fill(this.problem, failure ? errorLine(failure) : null);
     this.failureText = text;
   }
+
+  offer() { offerSamples(this.el, this.scale.hasSamples || !this.counted.isRead); }
 
   get failure() {
     const panel = this.panels.find((p) => p.failure);
@@ -178,21 +204,23 @@ export class JobCurves {
   setAttempts(attempts) { this.attempts = attempts || []; }
 
   showOne(panel) {
-    if (panel === this.panels[0] || !this.scale) this.scale = new Scale(this.base.rows);
-    panel.show(this.state, this.scale, marksOf(this.scale, this.state.x, this.attempts), this.zoom);
+    const x = this.x;
+    if (this.zoom && this.zoomX !== x) this.setZoom(null); // it is in the unit of the axis
+    panel.show({...this.state, x}, this.scale, marksOf(this.scale, x, this.attempts), this.zoom);
   }
 
   show() { for (const panel of this.panels) this.showOne(panel); }
 
   setZoom(range) {
     this.zoom = range;
+    this.zoomX = this.x;
     for (const p of this.panels) if (!p.isAside) p.chart.set({zoom: range});
     clearTimeout(this.zoomTimer);
     this.zoomTimer = setTimeout(() => this.readFine(range), ZOOM_PAUSE_MS);
   }
 
   async readFine(range) {
-    const its = range && range.map((x) => Math.max(0, Math.round(this.scale.iterationAt(this.state.x, x))));
+    const its = range && range.map((x) => Math.max(0, Math.round(this.scale.iterationAt(this.zoomX, x))));
     const margin = its ? Math.ceil((its[1] - its[0]) * 0.05) : 0;
     for (const p of this.panels) {
       if (this.zoom !== range || this.abort.signal.aborted) return;
