@@ -14,8 +14,8 @@
 
 /* How many there should be in each list, and what is first. */
 struct lists_expected {
-    size_t moving, runs, line, over, depends, early, queue, later, avoiding, went,
-        dirty;
+    size_t moving, runs, line, over, depends, early, queue, later, avoiding,
+        went, dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
 };

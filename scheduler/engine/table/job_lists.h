@@ -23,7 +23,8 @@ struct record_list {
 struct list_places {
     enum job_state state; /* state under which it is counted; JOB_NEW: it is
                              not */
-    bool is_moving, is_open, is_over, has_depends, is_early, avoids, went, is_dirty;
+    bool is_moving, is_open, is_over, has_depends, is_early, avoids, went,
+        is_dirty;
     bool is_in_line;
     bool has_reservation;  /* within one view: jobs were preempted for it */
     struct waiting *waits; /* its row in the queue; NULL: none */

@@ -98,10 +98,12 @@ static void test_stolen(void)
            "job 1 has no worker at 127.0.0.2", "a stolen one, elsewhere");
     ok(get(&r, "/v1/jobs/1") == 200 && has(&r, "\"state\":\"DISPATCHING\""),
        "nothing of that was a claim");
-    ok(get(&r, "/v1/jobs") == 200 && has(&r, "\"running\":0,\"runs\":0,\"queued\":2"),
+    ok(get(&r, "/v1/jobs") == 200 &&
+           has(&r, "\"running\":0,\"runs\":0,\"queued\":2"),
        "what waits in the allocator is queued");
     is_int(worker("127.0.0.1", "1/1/claim", one), 200, "the worker's own");
-    ok(get(&r, "/v1/jobs") == 200 && has(&r, "\"running\":1,\"runs\":0,\"queued\":1"),
+    ok(get(&r, "/v1/jobs") == 200 &&
+           has(&r, "\"running\":1,\"runs\":0,\"queued\":1"),
        "what was claimed runs");
     static const char *const others[] = {
         "1/1/heartbeat", "1/1/rows?rank=0&offset=0", "1/1/report"};
