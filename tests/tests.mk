@@ -13,11 +13,12 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
 # Those of a folder of a layer are in one of its name. The contract of the
 # kernels is no program of its own.
 # LONG=0 leaves out what computes longest, in a run with other flags of what
-# `make check` has run: the kernels' own tests, and shorter ones of the same
+# `make check` has run: the kernels' other tests, and shorter ones of the same
 # models, jobs and plans, stay.
 long_contracts := engine_resize_random engine_storm engine_crash \
                   engine_random goodput_aging
 long      := $(if $(filter 0,$(LONG)),$(patsubst %,tests/unit/%.c, \
+               kernels/determinism kernels/gemm_narrow \
                worker/cv_golden worker/cv_precision worker/cv_grad worker/cv_step \
                worker/llm_stories worker/data_spill worker/data_templates \
                policy/goodput_many policy/property sim/restarts) \
