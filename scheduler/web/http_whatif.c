@@ -202,7 +202,7 @@ static int pipe_open(struct web_whatif *w, struct pipe_end *p, int *ret_other,
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return error_sys(err, errno, "pipe");
+        return error_sys(err, errno, "cannot make a pipe");
     p->fd = fds[0];
     *ret_other = fds[1];
     p->ev = fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0
