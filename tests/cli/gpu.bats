@@ -348,7 +348,7 @@ fake_gpu() {
     export PATH=$fakes/bin:$PATH
     say_as() { { echo '#!/bin/sh'; cat; } >"$fakes/$1" && chmod +x "$fakes/$1"; }
     say_as bin/nvidia-smi <<'END'
-case $* in *lms*) echo 71000; sleep 0.2; echo 70000; exec sleep 600 ;; *) echo "NVIDIA H200" ;; esac
+case $* in *lms*) echo 71000; echo 70000; exec sleep 600 ;; *) echo "NVIDIA H200" ;; esac
 END
     say_as unit/kernels/cuda <<'END'
 echo ok 1; echo '# loading 9 kernels took 4.0 MiB, the first launch 0.0 MiB' >&2
